@@ -218,8 +218,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       if (this.#portionLeft-- <= 0) yield;
     }
     if (!resumed) return;
-    const members = resumed.noteMembers(this.#table, this.#names);
-    while (members.next().done !== true) if (this.#portionLeft-- <= 0) yield;
+    yield* resumed.noteMembers(this.#table, this.#names, () => this.#portionLeft-- <= 0);
   }
 
   /** @returns a status to end the stream with if the client exceeds its bounds. */

@@ -3,10 +3,11 @@
  * type on a stream. Versions in later requests do not count (xDS protocol).
  */
 import type { DeltaRequest } from '../../../protos/discovery.js';
-import { globKeyOf } from '../../../protos/resource-name.js';
-import type { NameReader } from '../session/asked-name.js';
+import { globKeyOf, isXdstp } from '../../../protos/resource-name.js';
+import { mayHaveDirectives, type AskedName, type NameReader } from '../session/asked-name.js';
 import { MAYBE_HELD, type Held } from '../session/holdings.js';
-import type { SubscriptionTable } from './subscription-table.js';
+import type { DeltaSubscriptions } from './delta-subscriptions.js';
+import type { SubscribedCollection, SubscriptionTable } from './subscription-table.js';
 
 /** Of the version of an assignment: see `DeltaSession.clustersBehind`. */
 const SUFFIX = /\..*$/s;
@@ -45,25 +46,67 @@ export class ResumedVersions {
 
   /**
    * Notes the versions of members whose glob or list the request subscribes to. Versions of other
-   * members are ignored. Stops before each version.
+   * members are ignored.
+   *
+   * @param isPortionOver asked before each version; if so, the iterator stops until the next portion
    */
-  *noteMembers(table: SubscriptionTable, names: NameReader): IterableIterator<void> {
+  *noteMembers(
+    table: SubscriptionTable,
+    names: NameReader,
+    isPortionOver: () => boolean,
+  ): IterableIterator<void> {
     const { typeUrl, initialVersions, subscribe } = this.#request;
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
+    const globs = table.globsOf(typeUrl);
     const lists = table.listsOf(typeUrl);
     for (const [text, version] of initialVersions) {
-      yield;
-      const held = asked.has(text) ? undefined : names.read(typeUrl, text);
-      if (!held?.ok) continue;
-      const { key, authority } = held.name;
-      const globKey = globKeyOf(held.name);
-      const subscriptions = table.find(typeUrl, authority);
-      if (subscriptions?.subscribed.globs.has(globKey))
-        subscriptions.noteClaim(globKey, key, this.#heldOf(version));
-      // Members of a list may have any name: with two lists, the owner of a member is unknown.
-      else if (lists.length === 1)
-        lists[0]?.subscriptions.noteClaim(lists[0].key, key, this.#heldOf(version));
+      if (isPortionOver()) yield;
+      if (asked.has(text)) continue;
+      const owner =
+        ownerOfMember(globs, text) ?? this.#ownerOf(names.read(typeUrl, text), table, lists);
+      owner?.subscriptions.noteClaim(owner.collectionKey, owner.key, this.#heldOf(version));
     }
   }
+
+  #ownerOf(
+    asked: AskedName,
+    table: SubscriptionTable,
+    lists: readonly SubscribedCollection[],
+  ): MemberOwner | undefined {
+    if (!asked.ok) return undefined;
+    const { key, authority } = asked.name;
+    const globKey = globKeyOf(asked.name);
+    const subscriptions = table.find(this.#request.typeUrl, authority);
+    if (subscriptions?.subscribed.globs.has(globKey)) {
+      return { subscriptions, collectionKey: globKey, key };
+    }
+    // Members of a list may have any name: with two lists, the owner of a member is unknown.
+    const [list] = lists.length === 1 ? lists : [];
+    return list && { subscriptions: list.subscriptions, collectionKey: list.key, key };
+  }
+}
+
+/** The collection that a version belongs to. */
+interface MemberOwner {
+  readonly subscriptions: DeltaSubscriptions;
+  readonly collectionKey: string;
+  readonly key: string;
+}
+
+/** With more globs than these, a name is parsed instead of looked up in each. A count. */
+const MAX_GLOBS_SEARCHED = 4;
+
+/** Most versions are of present members, spelled canonically, so their texts need not be parsed. */
+function ownerOfMember(
+  globs: readonly SubscribedCollection[],
+  text: string,
+): MemberOwner | undefined {
+  if (globs.length > MAX_GLOBS_SEARCHED || !isXdstp(text) || mayHaveDirectives(text))
+    return undefined;
+  for (const { subscriptions, key, collection } of globs) {
+    const member = collection.member(text);
+    if (member) return { subscriptions, collectionKey: key, key: member.key };
+  }
+  return undefined;
 }

@@ -44,9 +44,9 @@ export class SubscribedNames {
     return this.#lists.size > 0;
   }
 
-  /** Keys of the subscribed lists. */
-  get listKeys(): readonly string[] {
-    return [...this.#lists].map(({ entry }) => entry.collection.glob.key);
+  /** The subscribed lists, which are globs too. */
+  get lists(): ReadonlySet<GlobSubscription> {
+    return this.#lists;
   }
 
   /** Does the client subscribe to this very name or glob? */

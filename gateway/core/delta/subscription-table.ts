@@ -3,15 +3,17 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
+import type { Collection } from '../cache/collection.js';
 import type { DeltaSubscriptions } from './delta-subscriptions.js';
 import type { Standing } from './subscription.js';
 
 const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 
-/** A subscribed list, and the subscriptions that it belongs to. */
-export interface SubscribedList {
+/** A subscribed glob or list, and the subscriptions that it belongs to. */
+export interface SubscribedCollection {
   readonly subscriptions: DeltaSubscriptions;
   readonly key: string;
+  readonly collection: Collection;
 }
 
 export class SubscriptionTable {
@@ -55,12 +57,24 @@ export class SubscriptionTable {
     this.#byAuthority.clear();
   }
 
-  listsOf(typeUrl: string): readonly SubscribedList[] {
+  listsOf(typeUrl: string): readonly SubscribedCollection[] {
+    return this.#collectionsOf(typeUrl, true);
+  }
+
+  /** Without lists. */
+  globsOf(typeUrl: string): readonly SubscribedCollection[] {
+    return this.#collectionsOf(typeUrl, false);
+  }
+
+  #collectionsOf(typeUrl: string, areLists: boolean): readonly SubscribedCollection[] {
     return this.#all
       .filter((subscriptions) => subscriptions.typeUrl === typeUrl)
-      .flatMap((subscriptions) =>
-        subscriptions.subscribed.listKeys.map((key) => ({ subscriptions, key })),
-      );
+      .flatMap((subscriptions) => {
+        const { globs, lists } = subscriptions.subscribed;
+        return [...globs]
+          .filter(([, glob]) => lists.has(glob) === areLists)
+          .map(([key, { entry }]) => ({ subscriptions, key, collection: entry.collection }));
+      });
   }
 
   /** Does the client subscribe to this cluster? A list of one authority may contain clusters of another. */

@@ -81,7 +81,8 @@ export function readAskedName(
 }
 
 /** Directives, or directives that a client escaped (ENVOY 10). */
-const mayHaveDirectives = (text: string): boolean => text.includes('#') || text.includes('%');
+export const mayHaveDirectives = (text: string): boolean =>
+  text.includes('#') || text.includes('%');
 
 /** Parses the names of one stream. Calls `scopeOf` at most once. */
 export class NameReader {

@@ -13,10 +13,16 @@ import { CDS, cds, EDS, LDS } from '../../../../support/mesh-names.js';
 const cluster = projectionOf(CDS, cds('a'), 'v1');
 const { authority: home } = cluster.name;
 
-/** @param standing of every cluster in these subscriptions */
+const GLOB = 'a glob';
+
+/** With a glob. @param standing of every cluster in these subscriptions */
 function row(typeUrl: string, authority: string, standing: Standing, ...listKeys: string[]) {
   const hasLists = listKeys.length > 0;
-  const subscribed = { hasLists, listKeys, standingOf: () => standing };
+  const collections = [...listKeys, GLOB].map(
+    (key) => [key, { entry: { collection: `of ${key}` } }] as const,
+  );
+  const lists = new Set(collections.slice(0, -1).map(([, list]) => list));
+  const subscribed = { hasLists, lists, globs: new Map(collections), standingOf: () => standing };
   const row = { typeUrl, authority, rank: typeRank(typeUrl), subscribed };
   return row as unknown as DeltaSubscriptions;
 }
@@ -53,13 +59,18 @@ t.test('rows are in push order, and rows of one type in the order of their creat
   t.end();
 });
 
-t.test('the lists of a type are those of all its authorities', (t) => {
+t.test('the lists of a type, and the other globs, are those of all its authorities', (t) => {
   const table = new SubscriptionTable();
   const one = table.add(row(CDS, 'x', 'not_asked', 'list 1', 'list 2'));
   table.add(row(EDS, 'x', 'not_asked', 'list 3'));
+  const other = table.add(row(CDS, 'y', 'not_asked'));
   t.strictSame(table.listsOf(CDS), [
-    { subscriptions: one, key: 'list 1' },
-    { subscriptions: one, key: 'list 2' },
+    { subscriptions: one, key: 'list 1', collection: 'of list 1' },
+    { subscriptions: one, key: 'list 2', collection: 'of list 2' },
+  ]);
+  t.strictSame(table.globsOf(CDS), [
+    { subscriptions: one, key: GLOB, collection: `of ${GLOB}` },
+    { subscriptions: other, key: GLOB, collection: `of ${GLOB}` },
   ]);
   t.end();
 });
