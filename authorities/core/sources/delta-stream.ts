@@ -49,7 +49,7 @@ import {
 export interface DeltaStreamOptions extends StreamOptions {
   /** `trusted`: the server reports what it deleted while no stream was open; `fresh`: it does not. */
   readonly resume: 'trusted' | 'fresh';
-  /** New names of one request; Infinity: all, because requests are limited. */
+  /** New names of one request, be it the first of a type or not; Infinity: all, because requests are limited. */
   readonly maxNamesPerRequest: number;
 }
 
@@ -373,14 +373,24 @@ export class DeltaStream implements SourceStream {
     }
   }
 
-  /** @returns the subscriptions that fit into the first request, and the others, for further ones */
+  /**
+   * @returns the subscriptions of the first request, and the others, for further ones. New names can wait for those;
+   *   globs and held names cannot, since the first request has their versions.
+   */
   #split(typeUrl: string, room: RequestRoom) {
     const all = [...this.#contents.subscriptions(typeUrl)];
+    const isHeld = ({ name }: SourceSubscription): boolean =>
+      this.#contents.entry(typeUrl, name) !== undefined;
+    const singles = all.filter(isSingle);
     // Only a glob that is requested at once can be judged by the first answer (`FreshResume`).
-    const globsFirst = [...all.filter(({ name }) => name.isGlob), ...all.filter(isSingle)];
-    const end = globsFirst.findIndex((one, at) => !room.take(one.name.key, '', at === 0));
+    const known = [...all.filter(({ name }) => name.isGlob), ...singles.filter(isHeld)];
+    const inOrder = [...known, ...singles.filter((one) => !isHeld(one))];
+    const most = known.length + this.#options.maxNamesPerRequest;
+    const end = inOrder.findIndex((one, at) => {
+      return at >= most || !room.take(one.name.key, '', at === 0);
+    });
     if (end < 0) return { first: all, later: [] };
-    return { first: globsFirst.slice(0, end), later: globsFirst.slice(end) };
+    return { first: inOrder.slice(0, end), later: inOrder.slice(end) };
   }
 
   /**

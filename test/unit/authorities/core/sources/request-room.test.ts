@@ -5,7 +5,10 @@
  */
 import t, { type Test } from 'tap';
 import { DeltaStream } from '../../../../../authorities/core/sources/delta-stream.js';
-import { PendingNames } from '../../../../../authorities/core/sources/pending-names.js';
+import {
+  MAX_NAMES_PER_REQUEST,
+  PendingNames,
+} from '../../../../../authorities/core/sources/pending-names.js';
 import {
   MAX_REQUEST_BYTES,
   SMALL_REQUEST_BYTES,
@@ -29,7 +32,10 @@ const QUIET_MS = 500;
 
 function start(memberIds: readonly string[], singles: readonly string[] = []) {
   const contents = new SourceContents();
-  const stream = new DeltaStream(contents, { ...STREAM_OPTIONS, maxNamesPerRequest: 500 });
+  const stream = new DeltaStream(contents, {
+    ...STREAM_OPTIONS,
+    maxNamesPerRequest: MAX_NAMES_PER_REQUEST,
+  });
   if (memberIds.length > 0) contents.subscribe(THING, nameOf(thing('cloud', 'g/*')), {});
   for (const single of singles) contents.subscribe(THING, nameOf(thing('cloud', single)), {});
   const send = (paths: readonly string[], nowMs: number): void => {
@@ -150,6 +156,40 @@ t.test(
   },
 );
 
+t.test('new names beyond those of one request follow in further requests, in their order', (t) => {
+  const contents = new SourceContents();
+  const stream = new DeltaStream(contents, { ...STREAM_OPTIONS, maxNamesPerRequest: 2 });
+  const subscribe = (...ids: readonly string[]): void => {
+    for (const id of ids) contents.subscribe(THING, nameOf(thing('cloud', id)), {});
+  };
+  const pollNames = (): readonly string[] => {
+    const all = [];
+    for (let one = stream.pollRequest(0); one; one = stream.pollRequest(0)) {
+      const decoded = decodeDeltaRequest(one.bytes, Infinity);
+      if (!decoded.ok) continue;
+      const { subscribe, initialVersions } = decoded.message;
+      const ids = subscribe.map((text) => text.slice(-1)).join('');
+      all.push(`${ids} ${initialVersions.size}`);
+    }
+    return all;
+  };
+  subscribe('a', 'b', 'c', 'd', 'e');
+  stream.handleOpened();
+  t.strictSame(pollNames(), ['ab 0', 'cd 0', 'e 0'], 'a server answers each request by itself');
+  const resources = ['c', 'd', 'e'].map((id) => {
+    const name = thing('cloud', id);
+    return { name, version: '1', typeUrl: THING, body: new Uint8Array([1]), ttlMs: undefined };
+  });
+  const rest = { typeUrl: THING, nonce: '1', systemVersion: '', errors: [], removed: [] };
+  stream.handleResponse({ ...rest, resources }, 100, at(0));
+  stream.handleEnded();
+  subscribe('f');
+  stream.handleOpened();
+  // All but one of the held names, so that the server owes a response.
+  t.strictSame(pollNames(), ['cdeab 2', 'f 0'], 'held names are resumed at once');
+  t.end();
+});
+
 t.test('after a source refused a request as too large, requests are small', (t) => {
   const { stream, pollAll } = start(
     [],
@@ -193,10 +233,10 @@ function exhaust(server: ManagementServer): number {
 
 t.test('RESOURCE_EXHAUSTED ends a delta stream without a response: requests become small', (t) => {
   const server = managementServerOf();
-  subscribe(server, 600, 0);
+  subscribe(server, MAX_NAMES_PER_REQUEST, 0);
   t.equal(sizesOf(server, 0).length, 1);
   const sizes = sizesOf(server, exhaust(server));
-  t.ok(Math.max(...sizes) <= SMALL_REQUEST_BYTES && sizes.length >= 3);
+  t.ok(Math.max(...sizes) <= SMALL_REQUEST_BYTES && sizes.length >= 2);
   t.end();
 });
 
@@ -211,7 +251,7 @@ t.test('a request of the state of the world has all names, also after RESOURCE_E
 
 t.test('RESOURCE_EXHAUSTED of a source that is only busy makes no request smaller', (t) => {
   const live = managementServerOf();
-  subscribe(live, 600, 0);
+  subscribe(live, MAX_NAMES_PER_REQUEST, 0);
   t.equal(sizesOf(live, 0).length, 1);
   live.handleMessage(live.health.epoch, encodeResponse({ typeUrl: THING, nonce: '1' }), 0);
   sizesOf(live, 0); // the ACK
@@ -220,7 +260,7 @@ t.test('RESOURCE_EXHAUSTED of a source that is only busy makes no request smalle
   subscribe(few, 100, 0);
   t.equal(sizesOf(few, 0).length, 1);
   const retryMs = exhaust(few);
-  subscribe(few, 600, retryMs);
+  subscribe(few, MAX_NAMES_PER_REQUEST, retryMs);
   t.equal(sizesOf(few, retryMs).length, 1, 'no request had been large');
   t.end();
 });
