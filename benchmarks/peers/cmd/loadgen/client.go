@@ -36,7 +36,7 @@ type client struct {
 	paused       atomic.Pointer[chan struct{}]
 
 	delivery, ack []int64
-	// ackHead is the part that is the same in each ACK; in state of the world it repeats all names.
+	// ackHead is the part that is the same in each ACK; in state of the world it repeats all names, behind the version.
 	ackHead []byte
 }
 
@@ -212,8 +212,9 @@ func (c *client) ackOf(read envelope) *rawgrpc.Out {
 	if !c.sotw {
 		return &rawgrpc.Out{Pieces: [][]byte{c.ackHead, appendBytes(nil, 6, read.nonce)}}
 	}
-	tail := appendBytes(appendBytes(nil, 1, read.version), 5, read.nonce)
-	return &rawgrpc.Out{Pieces: [][]byte{c.ackHead, tail}}
+	// In the order of the fields' numbers, as protobuf libraries encode them.
+	version, nonce := appendBytes(nil, 1, read.version), appendBytes(nil, 5, read.nonce)
+	return &rawgrpc.Out{Pieces: [][]byte{version, c.ackHead, nonce}}
 }
 
 func (c *client) hold(found entry, now int64) {
