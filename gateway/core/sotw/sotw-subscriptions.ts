@@ -98,10 +98,6 @@ export class SotwSubscriptions
    */
   #hasLeft = false;
   #isFirst = true;
-  /**
-   * Before its first response, the client unsubscribed what it may hold, and keeps it as long as a list may contain it.
-   */
-  #keepsForList = false;
   #wasNamed = false;
   #mark = 0;
   #acknowledgedNonce = '';
@@ -310,11 +306,12 @@ export class SotwSubscriptions
   }
 
   /**
-   * Only resources of a first request can be held from an earlier stream, or those that the client keeps for a list and
-   * requests again. A client that rejected a part of its first response holds the rest, and reconnects without a version.
+   * Only resources of a first request can be held from an earlier stream. A client that rejected a
+   * part of its first response holds the rest, and reconnects without a version.
    */
   get #mayHold(): boolean {
-    if (this.#keepsForList && this.resumedVersion !== '') return true;
+    // It changed its names before its first response, and a list may contain, under any name, what it still holds.
+    if (this.resumedVersion === NO_VERSION && this.#lists.size > 0) return true;
     return this.#isFirst && (this.isResuming || this.responses.isWhole);
   }
 
@@ -328,10 +325,7 @@ export class SotwSubscriptions
 
   *#dropAllBut(mark: number, clock: () => number): IterableIterator<undefined> {
     const isResuming = this.resumedVersion !== '';
-    if (isResuming) {
-      this.resumedVersion = NO_VERSION;
-      this.#keepsForList ||= [...this.#lists].some((list) => list.mark === mark);
-    }
+    if (isResuming) this.resumedVersion = NO_VERSION;
     this.refused.dropAllBut(mark);
     for (const [key, known] of this.names) {
       if (known.mark === mark) continue;
@@ -403,11 +397,11 @@ export class SotwSubscriptions
    */
   heirOf(name: ResourceName): SotwGlob | undefined {
     const glob = this.globs.get(globKeyOf(name));
-    return glob?.included === false ? glob : (this.unansweredList() ?? glob);
+    return glob?.included === false ? glob : (this.#unansweredList() ?? glob);
   }
 
   /** The first list that is not complete yet. */
-  unansweredList(): SotwGlob | undefined {
+  #unansweredList(): SotwGlob | undefined {
     for (const list of this.#lists) if (!list.entry.collection.complete) return list;
     return undefined;
   }
