@@ -206,8 +206,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a resumed list member counts for its own authority, not for the list',
     file: `${GATEWAY}/delta/resumed-versions.ts`,
-    from: 'else if (lists.length === 1)',
-    to: 'else if (lists.length === 1 && lists[0]?.subscriptions === subscriptions)',
+    from: 'lists.length === 1 ? lists',
+    to: 'lists.length === 1 && lists[0]?.subscriptions === subscriptions ? lists',
   },
   {
     title: 'a removed member counts as held when it returns',
