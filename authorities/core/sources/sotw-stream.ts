@@ -326,6 +326,7 @@ export class SotwStream implements SourceStream {
       }
       const { name, reason } = this.#intake.take(resource, context);
       if (name) sent.add(name.key);
+      if (name && !this.#isSubscribed(typeUrl, name)) noteLeft(state.left, wireText(name.key));
       if (reason !== undefined) refused.push({ name: resource.name, reason });
     }
     for (const { name: text, status } of errors) {
@@ -352,6 +353,12 @@ export class SotwStream implements SourceStream {
     for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
       this.#changed.add(other);
     return this.#finish(response, state, refused, resources.length - refused.length);
+  }
+
+  /** Otherwise the name was unsubscribed while the response was under way. */
+  #isSubscribed(typeUrl: string, name: ResourceName): boolean {
+    const contents = this.#contents;
+    return (contents.subscription(typeUrl, name) ?? contents.globOf(typeUrl, name)) !== undefined;
   }
 
   /** @param entriesAdded before the resources of the response, or of its portion */

@@ -230,6 +230,22 @@ t.test('the timeout of a name that was left and subscribed again needs a new str
   t.end();
 });
 
+t.test('the timeout of a name that came while it was unsubscribed needs a new stream', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond } = start();
+  subscribe(EDS, 'a');
+  subscribe(EDS, 'b');
+  stream.handleOpened();
+  requests();
+  unsubscribe(EDS, 'b');
+  requests();
+  respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
+  subscribe(EDS, 'b');
+  requests();
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  t.equal(stream.mustRestart, true, 'the server ignored the request without the name (seed 42490)');
+  t.end();
+});
+
 t.test('an ACK, which has all names, does not postpone their timeouts', (t) => {
   const { stream, subscribe, requests, respond } = start();
   subscribe(EDS, 'a');
