@@ -3,7 +3,7 @@ import { MOST_DRIFT } from './clocks.js';
 import type { ClientLink } from './client-link.js';
 import type { Held, ModelClient } from './model-client.js';
 import { checkHeld, expectedOf, wrong } from './held-checks.js';
-import { CDS, EDS, isListed, partsOf } from './names.js';
+import { CDS, EDS, globOf, isListed, partsOf } from './names.js';
 import { Violation } from './oracle.js';
 import { mayHaveBeenDenied } from './rights.js';
 import type { Scene } from './scene.js';
@@ -98,7 +98,10 @@ function isLeftOver(
   if (sentMs >= connectedMs || client.type(typeUrl).subscribed.has(name)) return false;
   const list = isListed(name) ? client.listOf(typeUrl) : undefined;
   if (list !== undefined && oracle.mayStayUnproven(list)) return true;
-  return mayHaveBeenDenied(oracle.history.maps, client.spec.name, name);
+  // A client may have the right to a name and not to its collection (seed 53681).
+  return [name, globOf(name)].some((one) =>
+    mayHaveBeenDenied(oracle.history.maps, client.spec.name, one),
+  );
 }
 
 /** After a changed cluster its assignment is resent (ENVOY 5). */

@@ -148,15 +148,16 @@ export class Collection {
     return true;
   }
 
-  /** @returns the removed member, or undefined. */
+  /** @returns the removed member as it was, with the place of its last change; undefined: it is not a member. */
   remove(key: string, nowMs: number): Member | undefined {
     const member = this.#membersByKey.get(key);
     if (!member) return undefined;
+    const gone = { ...member };
     this.#membersByKey.delete(key);
     this.#digest?.delete(member.projection);
     this.members.drop(member);
     this.#bury(key, nowMs, member.former?.joinedSeq ?? member.joinedSeq);
-    return member;
+    return gone;
   }
 
   /** Digest of the members; computed on first use, then updated with each change. */

@@ -94,6 +94,10 @@ export class GrantedCache implements SessionCache {
     return this.#cache.clustersOf(edsKey);
   }
 
+  mayAsk(typeUrl: string, name: ResourceName): boolean {
+    return this.#judge(typeUrl, name).kind === 'granted';
+  }
+
   // ---- demand -------------------------------------------------------------------------------
 
   subscribeName(

@@ -5,12 +5,13 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
 import { placeholderCluster } from './placeholder.js';
-import { dutyOf, wantedOf } from '../session/holdings.js';
+import { dutyOf, MAYBE_HELD, wantedOf } from '../session/holdings.js';
 import { isDoubtful, isKnown, isUnreachable } from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { Doubted, SetLoss } from './set-losses.js';
@@ -205,7 +206,8 @@ export class AllRequiredResponses implements Responses {
 
   handleMemberGone(glob: SotwGlob, gone: Member): void {
     const held = this.#of.limit.admit(gone.projection);
-    if (held && gone.joinedSeq <= glob.sentSeq) glob.lingering.set(gone.key, held);
+    if (!held || gone.joinedSeq > glob.sentSeq) return;
+    glob.lingering.set(gone.key, { projection: held, wasSent: gone.seq <= glob.sentSeq });
   }
 
   handleNameLeft(known: SotwName): void {
@@ -214,9 +216,11 @@ export class AllRequiredResponses implements Responses {
     this.#unexplained.delete(known);
     this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
     // From now on its glob covers it. Until the glob is sent, the client keeps the resource.
-    const { name } = known.entry;
-    if (!known.sent || !known.hadContent || this.#of.coveringOf(name)?.glob.included) return;
-    this.#of.heirOf(name)?.lingering.set(name.key, known.sent);
+    const { entry, sent: projection, hadContent, held } = known;
+    const { name } = entry;
+    if (!projection || !hadContent || this.#of.coveringOf(name)?.glob.included) return;
+    const wasSent = held !== MAYBE_HELD;
+    this.#of.heirOf(name)?.lingering.set(name.key, { projection, wasSent });
   }
 
   /**
@@ -225,13 +229,36 @@ export class AllRequiredResponses implements Responses {
    */
   handleGlobLeft({ entry, sentSeq, lingering }: SotwGlob): void {
     if (this.#of.globs.size === 0) return;
-    for (const { key, projection, joinedSeq } of entry.collection.members.since(LOG_START)) {
-      if (joinedSeq <= sentSeq) lingering.set(key, projection);
+    for (const { key, projection, seq, joinedSeq } of entry.collection.members.since(LOG_START)) {
+      if (joinedSeq <= sentSeq) lingering.set(key, { projection, wasSent: seq <= sentSeq });
     }
-    for (const [key, projection] of lingering) {
-      if (this.#of.names.has(key) || this.#of.coveringOf(projection.name)?.glob.included) continue;
-      this.#of.heirOf(projection.name)?.lingering.set(key, projection);
+    for (const [key, one] of lingering) {
+      const { name } = one.projection;
+      if (this.#of.names.has(key) || this.#of.coveringOf(name)?.glob.included) continue;
+      this.#of.heirOf(name)?.lingering.set(key, one);
     }
+  }
+
+  /**
+   * The client loses these resources at once, before what may still need them (GRPC 9): the content that it holds
+   * is no longer there to be repeated.
+   */
+  dropUnsent(mayAsk: (name: ResourceName) => boolean): boolean {
+    let hasDropped = false;
+    for (const known of this.#of.names.values()) {
+      const wasSent = known.held !== MAYBE_HELD && !this.#withheld;
+      if (!known.sent || wasSent || mayAsk(known.entry.name)) continue;
+      this.#of.noteSent(known, undefined);
+      hasDropped = true;
+    }
+    for (const { lingering } of this.#of.globs.values()) {
+      for (const [key, { projection, wasSent }] of lingering) {
+        if ((wasSent && !this.#withheld) || mayAsk(projection.name)) continue;
+        lingering.delete(key);
+        hasDropped = true;
+      }
+    }
+    return hasDropped;
   }
 
   /** @returns when the next placeholder is due if nothing changes before; undefined: none. */
@@ -375,20 +402,20 @@ export class AllRequiredResponses implements Responses {
    * list that is not complete yet may contain them.
    */
   #passOn({ entry, lingering }: SotwGlob): void {
-    for (const [key, projection] of lingering) {
-      const heir = entry.collection.member(key) ? undefined : this.#of.heirOf(projection.name);
+    for (const [key, one] of lingering) {
+      const heir = entry.collection.member(key) ? undefined : this.#of.heirOf(one.projection.name);
       if (!heir || heir.included || heir.entry === entry) continue;
       lingering.delete(key);
-      heir.lingering.set(key, projection);
+      heir.lingering.set(key, one);
     }
   }
 
   /** Held resources of an incomplete glob follow the content that is known of them. */
   #refreshLingering({ entry, lingering }: SotwGlob, found: Findings): void {
-    for (const [key, { version }] of lingering) {
+    for (const [key, { projection }] of lingering) {
       const now = entry.collection.member(key)?.projection;
-      if (!now || now.version === version) continue;
-      lingering.set(key, now);
+      if (!now || now.version === projection.version) continue;
+      lingering.set(key, { projection: now, wasSent: false });
       found.changed = true;
       if (this.#isCluster) found.clusters.push(now);
     }
@@ -454,8 +481,10 @@ export class AllRequiredResponses implements Responses {
       if (lingering.size === 0) continue;
       const stay = new SetDigest();
       digests.push(stay);
-      for (const [key, projection] of lingering) {
+      for (const [key, one] of lingering) {
+        const { projection } = one;
         stay.add(projection);
+        one.wasSent = true;
         if (!this.#of.names.has(key) && !resources.has(key)) add(projection, projection);
       }
     }

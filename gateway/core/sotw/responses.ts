@@ -1,6 +1,7 @@
 /** One response of the state of the world, and the interface of the two classes that decide its contents. */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Member } from '../cache/collection.js';
 import type { SotwGlob, SotwName } from './sotw-subscription.js';
 
@@ -42,6 +43,14 @@ export interface Responses {
   handleGlobLeft(glob: SotwGlob): void;
   /** A member of a subscribed glob was removed. */
   handleMemberGone(glob: SotwGlob, gone: Member): void;
+  /**
+   * The client's rights changed, and its names and globs are judged anew. What it was not sent while it had the right
+   * is not sent later either (invariant 23).
+   *
+   * @param mayAsk whether the client may ask for this name now
+   * @returns whether a response is due for that
+   */
+  dropUnsent(mayAsk: (name: ResourceName) => boolean): boolean;
 }
 
 /** A client waits at most this long for everything that it may hold; then it is sent a part. */

@@ -92,6 +92,11 @@ export class SelectiveResponses implements Responses {
     // The client keeps it: see `hasRemovals`.
   }
 
+  dropUnsent(): boolean {
+    // A response of these types has current content alone.
+    return false;
+  }
+
   handleGlobLeft(): void {
     // The client keeps its members.
   }

@@ -31,6 +31,13 @@ export interface SotwName {
   mark: number;
 }
 
+/** A resource that stays in responses until its removal may be sent. */
+export interface LingeringResource {
+  readonly projection: Projection;
+  /** Was this content part of a response? Otherwise the client holds an earlier one. */
+  wasSent: boolean;
+}
+
 /** Subscription to a glob: a sequence number, however many members it has. */
 export interface SotwGlob {
   asked: string;
@@ -44,7 +51,7 @@ export interface SotwGlob {
    * Resources that the client holds and the collection lacks (no longer a member, or not yet), kept
    * in responses until their removal may be sent.
    */
-  readonly lingering: Map<string, Projection>;
+  readonly lingering: Map<string, LingeringResource>;
   told: RpcStatus | undefined;
   mark: number;
 }

@@ -290,7 +290,8 @@ export class SotwSubscriptions
       const held = lingering.get(key);
       if (!held) continue;
       lingering.delete(key);
-      this.noteSent(known, held);
+      this.noteSent(known, held.projection);
+      if (!held.wasSent) known.held = MAYBE_HELD;
       known.hadContent = true;
     }
   }
@@ -458,6 +459,9 @@ export class SotwSubscriptions
       this.globsPending = true;
       this.#onReady();
     }
+    if (!this.responses.dropUnsent((name) => this.#cache.mayAsk(this.typeUrl, name))) return;
+    this.#hasLeft = true;
+    this.#onReady();
   }
 
   // ---- cache changes -------------------------------------------------------------------------

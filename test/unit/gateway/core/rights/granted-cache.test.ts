@@ -10,7 +10,7 @@ import { PollSession } from '../../../../../gateway/core/sotw/poll-session.js';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
 import { STATUS_CODE, type DeltaResponse } from '../../../../../protos/discovery.js';
 import type { ResourceName } from '../../../../../protos/resource-name.js';
-import { nameOf } from '../../../../support/fake-directory.js';
+import { nameOf, type FakeDirectory } from '../../../../support/fake-directory.js';
 import {
   CDS,
   EDS,
@@ -481,6 +481,56 @@ t.test('state of the world: a revoked glob leaves the set, and comes back whole'
   t.strictSame(settleLater().at(-1), ['Listener', 'x/1=v2', 'x/2=v1', 'y/1=v1']);
   t.end();
 });
+
+// Seeds 47439, 51008 and 51229: a client with slow ACKs got the changed content after its right had ended.
+t.test(
+  'state of the world: content that was not sent before the right ended is never sent (invariant 23)',
+  (t) => {
+    const wanted = [lds('x/*'), lds('y/*'), lds('n/1')];
+    const change = (directory: FakeDirectory): void => {
+      for (const id of ['x/1', 'x/2', 'n/1']) directory.put(LDS, lds(id), 'v2');
+      directory.put(LDS, lds('y/1'), 'new');
+    };
+    const cases: readonly [string, (directory: FakeDirectory, client: SotwClient) => void][] = [
+      ['it changed', change],
+      [
+        'it changed and was deleted',
+        (directory) => {
+          change(directory);
+          directory.remove(LDS, lds('x/1'));
+          directory.remove(LDS, lds('n/1'));
+        },
+      ],
+      [
+        'it changed, and the client unsubscribed the collection and subscribed to the name',
+        (directory, client) => {
+          change(directory);
+          client.ask(LDS, lds('x/1'), lds('y/*'), lds('n/1'));
+        },
+      ],
+      [
+        'it changed, and the client unsubscribed the name and subscribed to its collection',
+        (directory, client) => {
+          change(directory);
+          client.ask(LDS, lds('x/*'), lds('y/*'), lds('n/*'));
+        },
+      ],
+    ];
+    for (const [how, act] of cases) {
+      const { directory, client, change: revoke, settleLater } = setUpSotw();
+      for (const id of ['x/1', 'x/2', 'y/1', 'n/1']) directory.put(LDS, lds(id), 'v1');
+      client.ask(LDS, ...wanted);
+      directory.answer();
+      client.settle();
+      act(directory, client);
+      revoke((key) => !key.includes('/y/'));
+      const written = settleLater().flat();
+      t.notOk(written.some((one) => String(one).endsWith('=v2')), `${how}: ${written.join()}`);
+      t.equal(written.at(-1), 'y/1=new', how);
+    }
+    t.end();
+  },
+);
 
 // Seed 9707: the denied collection counted as one that was never answered.
 t.test(
