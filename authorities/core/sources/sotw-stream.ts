@@ -43,6 +43,9 @@ import {
 /** Names of one type that a stream remembers as sent and unsubscribed. */
 const MAX_LEFT_NAMES = 10_000;
 
+/** A response that comes sooner after a request may be older than the request: a round trip. */
+const MAX_UNDER_WAY_MS = 1_000;
+
 /** The wildcard in its explicit spelling. */
 const WILDCARD = '*';
 
@@ -52,6 +55,8 @@ interface TypeState {
   version: string;
   /** The nonce of the last response; empty: none. */
   nonce: string;
+  /** When the last request with this nonce was sent; undefined: none was. */
+  requestedMs: number | undefined;
   /** A request had names. Before that, a request without names means the wildcard. */
   hadNames: boolean;
   /** The names of the last request. */
@@ -69,6 +74,8 @@ interface TypeState {
   readonly leftOut: Map<SourceSubscription, boolean>;
   /** Names that were left out, and that no response since had. */
   readonly awaited: Set<SourceSubscription>;
+  /** Globs that the last response did not answer for certain. */
+  readonly lacking: Set<SourceSubscription>;
 }
 
 interface SotwAcknowledgement extends Acknowledgement {
@@ -143,6 +150,7 @@ export class SotwStream implements SourceStream {
     const state = this.#types.get(subscription.typeUrl);
     state?.leftOut.delete(subscription);
     state?.awaited.delete(subscription);
+    state?.lacking.delete(subscription);
     const wasSent = subscription.status === 'present';
     if (state && wasSent) noteLeft(state.left, textOf(subscription));
     this.#changed.add(subscription.typeUrl);
@@ -260,6 +268,11 @@ export class SotwStream implements SourceStream {
     // A name that is left out as unknown is not answered in time either.
     this.#answers.handleRequested(due, nowMs);
     this.#unknown.handleRequested(typeUrl, sent, nowMs);
+    if (responseNonce === state.nonce) {
+      state.requestedMs = nowMs;
+      for (const one of state.lacking) this.#answers.handleMember(one, 'shared', nowMs);
+      state.lacking.clear();
+    }
     const parts = { typeUrl, versionInfo: version, responseNonce, errorDetail };
     const names = namesIn(state, sent);
     const node = this.#node.nodeFor(typeUrl);
@@ -273,6 +286,7 @@ export class SotwStream implements SourceStream {
       left: new Set(),
       leftOut: new Map(),
       awaited: new Set(),
+      lacking: new Set(),
     };
     this.#types.set(typeUrl, state);
     return state;
@@ -344,7 +358,7 @@ export class SotwStream implements SourceStream {
         if (removals.isFull(0)) context = { ...context, nowMs: yield 'taking' };
         this.#removeOther(name, context);
       }
-      this.#answerGlobs(typeUrl, state, context.nowMs);
+      this.#answerGlobs(state, context);
     }
     ({ nowMs } = context);
     this.#answers.handleResponse(typeUrl, false, nowMs);
@@ -374,6 +388,7 @@ export class SotwStream implements SourceStream {
   ): Decoded<ReceivedResponse> {
     const errorDetail = nackDetail(refused);
     state.nonce = nonce;
+    state.requestedMs = undefined;
     if (!errorDetail) state.version = versionInfo;
     this.#acks.push({ typeUrl, version: state.version, responseNonce: nonce, errorDetail });
     return { ok: true, message: { typeUrl, outcome: { accepted, refused }, errors } };
@@ -417,12 +432,23 @@ export class SotwStream implements SourceStream {
     });
   }
 
-  /** A whole response answers the globs of the first request, even if it has no members. */
-  #answerGlobs(typeUrl: string, { first }: TypeState, nowMs: number): void {
+  /**
+   * A whole response answers the globs of the first request, even if it has no members. It may not answer a later
+   * one: it may have been under way before the request, and then the server ignored that request, since its nonce was
+   * old. The ACK requests the glob again, and a server that learns of it only now responds to the ACK. So a glob has
+   * no members if the server is silent for a while after the ACK (seed 48086).
+   */
+  #answerGlobs(state: TypeState, { typeUrl, nowMs, arrivedMs }: ResponseContext): void {
+    const { first, lacking, requestedMs } = state;
+    const mayBeOlder = requestedMs === undefined || arrivedMs < requestedMs + MAX_UNDER_WAY_MS;
     for (const subscription of [...this.#contents.subscriptions(typeUrl)]) {
       if (!subscription.name.isGlob || subscription.status === 'present') continue;
-      if (first.has(subscription)) this.#answers.handleEmpty(subscription, nowMs);
-      else this.#answers.handleMember(subscription, 'shared', nowMs);
+      if (first.has(subscription)) {
+        this.#answers.handleEmpty(subscription, nowMs);
+        continue;
+      }
+      if (mayBeOlder) this.#answers.forget(subscription);
+      lacking.add(subscription);
     }
   }
 
@@ -461,6 +487,7 @@ const NOTHING: ReceivedResponse['outcome'] = { accepted: 0, refused: [] };
 const FIRST = {
   version: '',
   nonce: '',
+  requestedMs: undefined,
   hadNames: false,
   names: new Set<string>(),
   isAnswered: false,

@@ -156,6 +156,7 @@ t.test(
     subscribe(CDS, '*', 1_000);
     requests(1_000);
     respond(CDS, '2', [bare(CDS, 'a')], 1_010);
+    requests(1_010);
     const dueMs = 1_010 + STREAM_OPTIONS.quietResumeMs;
     unsubscribe(CDS, 'a', dueMs - 1);
     t.equal(status(CDS, '*'), 'requested', 'the response may be older than the request');

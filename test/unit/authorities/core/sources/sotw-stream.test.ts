@@ -307,6 +307,38 @@ t.test('a wildcard that was added later is not answered by a response that may b
   t.end();
 });
 
+t.test('a glob that responses lack is empty if the server is silent after the newest ACK', (t) => {
+  const { stream, subscribe, requests, respond, status } = start();
+  const { quietResumeMs, resourceTimeoutMs } = STREAM_OPTIONS;
+  subscribe(CDS, 'a');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  requests();
+  subscribe(CDS, '*');
+  requests();
+  respond(CDS, '2', [bare(CDS, 'a')]);
+  t.equal(stream.nextDeadlineMs(), resourceTimeoutMs, 'no ACK, no wait (seed 48086)');
+  requests(8_000);
+  t.equal(stream.nextDeadlineMs(), 8_000 + quietResumeMs);
+  respond(CDS, '3', [bare(CDS, 'a')], 8_900);
+  requests(9_000);
+  const dueMs = 9_000 + quietResumeMs;
+  t.equal(
+    stream.nextDeadlineMs(),
+    dueMs,
+    'the server may have ignored the request before this one',
+  );
+  respond(CDS, '4', [bare(CDS, 'a')], 10_000);
+  requests(20_000);
+  t.equal(stream.nextDeadlineMs(), dueMs, 'but not if it sent nothing for a round trip after it');
+  stream.handleTimer(dueMs - 1);
+  t.equal(status(CDS, '*'), 'requested');
+  stream.handleTimer(dueMs);
+  t.equal(status(CDS, '*'), 'present');
+  t.end();
+});
+
 t.test('the lack of a name that was subscribed again passes the guard', (t) => {
   const { stream, subscribe, unsubscribe, requests, respond, changes } = start();
   subscribe(CDS, 'a');

@@ -525,7 +525,10 @@ t.test(
       act(directory, client);
       revoke((key) => !key.includes('/y/'));
       const written = settleLater().flat();
-      t.notOk(written.some((one) => String(one).endsWith('=v2')), `${how}: ${written.join()}`);
+      t.notOk(
+        written.some((one) => String(one).endsWith('=v2')),
+        `${how}: ${written.join()}`,
+      );
       t.equal(written.at(-1), 'y/1=new', how);
     }
     t.end();
