@@ -25,7 +25,7 @@ import {
 } from './sotw-wire.js';
 import type { SotwManners } from './sotw-manners.js';
 import type { Resume } from './resumes.js';
-import { newSotw, owes, wants, type Sotw, type SotwHeld } from './sotw-state.js';
+import { BEFORE_STREAM, newSotw, owes, wants, type Sotw, type SotwHeld } from './sotw-state.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
 export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl === CDS;
@@ -317,7 +317,7 @@ export class SotwClient implements ModelClient {
       state.seen.clear();
       for (const name of state.held.keys()) state.seen.add(name);
       state.begun.clear();
-      for (const name of state.left.keys()) state.left.set(name, 0);
+      for (const name of state.left.keys()) state.left.set(name, BEFORE_STREAM);
       state.named.clear();
       for (const name of state.subscribed) if (!isGlob(name)) state.named.add(name);
       if (state.subscribed.size === 0) return [];

@@ -51,6 +51,9 @@ export interface Sotw {
   acceptedOrder: number;
 }
 
+/** In `left`: the client dropped the name before its stream began. */
+export const BEFORE_STREAM = 0;
+
 export const newSotw = (): Sotw => ({
   subscribed: new Set(),
   asked: new Map(),
