@@ -80,6 +80,8 @@ export class Oracle {
   ends: Ends | undefined;
   /** Does this source send a response in pieces? */
   splits: (source: string) => boolean = () => false;
+  /** Instances read responses in small portions. */
+  readsInPortions = false;
   readonly history: History;
   /** By name, then by version. */
   readonly #contents = new Map<string, Map<string, Uint8Array>>();
@@ -401,8 +403,14 @@ export class Oracle {
     if (this.history.denials(place.source).some(denies)) return true;
     const fromMs = this.#staleSince(sinceMs);
     const moments = histories.flat().map((era) => era.fromMs);
+    // What changed in one moment may come in pieces, or be read in portions: docs/SPEC.md, "Not yet". Found by seeds
+    // 71256 and 71627.
+    const isSplit = this.readsInPortions || this.splits(place.source);
+    const isNothingAt = (eras: readonly Era[], atMs: number): boolean =>
+      isNothing(eraAt(eras, atMs)?.publication) ||
+      (isSplit && isNothing(eraAt(eras, atMs - 1)?.publication));
     const isEmptyAt = (atMs: number): boolean =>
-      atMs >= fromMs && histories.every((eras) => isNothing(eraAt(eras, atMs)?.publication));
+      atMs >= fromMs && histories.every((eras) => isNothingAt(eras, atMs));
     return [fromMs, ...moments].some(isEmptyAt);
   }
 

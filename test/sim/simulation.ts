@@ -130,9 +130,10 @@ export class Simulation implements Machine, Scene {
       this.directories.push(new Directory(this, this.upstreams.get(name)!));
     }
     this.oracle.history.noteMap(this.spec.map, START_MS);
-    const { extras, turnMs } = this.spec;
+    const { extras, hasSmallPortions, turnMs } = this.spec;
     this.ttls = extras.has('ttls') ? new TtlWatch(this.queue, this.oracle, turnMs) : undefined;
     this.oracle.ends = this.ttls;
+    this.oracle.readsInPortions = hasSmallPortions;
     this.oracle.splits = (source) => this.upstreams.get(source)?.pieces !== undefined;
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
