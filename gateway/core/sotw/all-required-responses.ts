@@ -199,6 +199,25 @@ export class AllRequiredResponses implements Responses {
     return doubted;
   }
 
+  /** What a source has answered, before the first set. */
+  get known(): readonly Doubted[] {
+    if (!this.#of.isResuming || this.#hasSpoken) return [];
+    const { names, globs, unknown } = this.#of;
+    const all = [...names.values(), ...globs.values()];
+    return all.filter((one) => !unknown.has(one)).map((one) => this.#sampleOf(one));
+  }
+
+  /** What is unknown since its sources cannot be reached. */
+  get unreachable(): readonly Doubted[] {
+    const unreachable = [...this.#of.unknown].filter(({ entry }) => isUnreachable(entry));
+    return unreachable.map((one) => this.#sampleOf(one));
+  }
+
+  #sampleOf({ entry }: SotwName | SotwGlob): Doubted {
+    const sample = 'collection' in entry ? entry.collection.glob : entry.name;
+    return { typeUrl: this.#of.typeUrl, sample };
+  }
+
   get hasRemovals(): boolean {
     if (this.#gone.size > 0) return true;
     return [...this.#of.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);

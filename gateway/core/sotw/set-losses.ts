@@ -22,7 +22,7 @@ export interface SetLoss {
   readonly lost: number;
 }
 
-/** A collection with names that the guard holds back for all clients. */
+/** A name or collection of an authority about which all is known but what the guard holds back for all clients. */
 export type Doubted = Pick<SetLoss, 'typeUrl' | 'sample'>;
 
 export interface LossJudgement {
@@ -58,15 +58,18 @@ export class SetLosses {
 
   /**
    * Everything is known but names that the guard holds back for all clients (`MissingNames`): its wait counts for
-   * this client too, so that the client does not wait twice for the same source.
+   * this client too, so that the client does not wait twice, for the same source or for another (seed 72527).
+   *
+   * @param doubted of all authorities that have nothing more to tell; what another one tells has a wait of its own
    */
-  noteDoubt({ typeUrl, sample }: Doubted, nowMs: number): void {
-    this.#verdictOf(typeUrl, sample, nowMs).doubtedSinceMs ??= nowMs;
-  }
-
-  /** A source may tell more: what shows then has a wait of its own. */
-  forgetDoubts(): void {
-    for (const verdict of this.#verdicts.values()) verdict.doubtedSinceMs = undefined;
+  noteDoubts(doubted: readonly Doubted[], nowMs: number): void {
+    const authorities = new Set(doubted.map(({ sample }) => sample.authority));
+    for (const [authority, verdict] of this.#verdicts) {
+      if (!authorities.has(authority)) verdict.doubtedSinceMs = undefined;
+    }
+    for (const { typeUrl, sample } of doubted) {
+      this.#verdictOf(typeUrl, sample, nowMs).doubtedSinceMs ??= nowMs;
+    }
   }
 
   /** @param losses of all types whose set is known and was not sent on this stream yet */

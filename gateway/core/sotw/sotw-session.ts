@@ -25,7 +25,7 @@ import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from '../session/request-checks.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache } from '../rights/granted-cache.js';
-import { SetLosses, type SetLoss } from './set-losses.js';
+import { SetLosses, type Doubted, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
 import type { SotwContent } from './responses.js';
 import { SotwSubscriptions } from './sotw-subscriptions.js';
@@ -409,10 +409,18 @@ export class SotwSession implements StreamSession<SotwRequest> {
       ({ isUndecided, doubted }) => isUndecided && doubted.length === 0,
     );
     const doubted = allRequired.flatMap((responses) => responses.doubted);
-    const cache = this.#cache;
-    if (isOpen || doubted.some(({ typeUrl, sample }) => !cache.isCurrent(typeUrl, sample))) {
-      this.#losses.forgetDoubts();
-    } else for (const one of doubted) this.#losses.noteDoubt(one, nowMs);
+    const isCurrent = ({ typeUrl, sample }: Doubted): boolean =>
+      this.#cache.isCurrent(typeUrl, sample);
+    if (isOpen || !doubted.every(isCurrent)) {
+      this.#losses.noteDoubts([], nowMs);
+      return;
+    }
+    const known = allRequired.flatMap((responses) => responses.known);
+    const open = allRequired.flatMap((responses) => responses.unreachable);
+    open.push(...known.filter((one) => !isCurrent(one)));
+    const openAuthorities = new Set(open.map(({ sample }) => sample.authority));
+    const isSettled = ({ sample }: Doubted): boolean => !openAuthorities.has(sample.authority);
+    this.#losses.noteDoubts([...doubted, ...known].filter(isSettled), nowMs);
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {

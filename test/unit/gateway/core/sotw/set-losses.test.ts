@@ -132,16 +132,16 @@ t.test('after the wait of the guard a set goes out even where removals are kept'
 t.test('a client does not wait twice, if the guard held the names back for all clients', (t) => {
   const everything = [loss(2, 2)];
   const late = losses();
-  late.noteDoubt(loss(2, 2), 0);
-  late.noteDoubt(loss(2, 2), 1_000);
+  late.noteDoubts([loss(2, 2)], 0);
+  late.noteDoubts([loss(2, 2)], 1_000);
   t.strictSame(late.judge(everything, GUARD_WAIT_MS), waitsUntil(undefined));
   const early = losses();
-  early.noteDoubt(loss(2, 2), 0);
+  early.noteDoubts([loss(2, 2)], 0);
   t.match(early.judge(everything, SWITCH_WAIT_MS), { untilMs: GUARD_WAIT_MS, guarded: [{}] });
   t.strictSame(early.judge(everything, GUARD_WAIT_MS), waitsUntil(undefined));
   const forgotten = losses();
-  forgotten.noteDoubt(loss(2, 2), 0);
-  forgotten.forgetDoubts();
+  forgotten.noteDoubts([loss(2, 2)], 0);
+  forgotten.noteDoubts([loss(2, 2, 'b')], 0);
   const ownUntilMs = 2 * GUARD_WAIT_MS;
   t.match(forgotten.judge(everything, GUARD_WAIT_MS), { untilMs: ownUntilMs, guarded: [{}] });
   t.end();
