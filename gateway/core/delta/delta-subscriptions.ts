@@ -460,7 +460,9 @@ export class DeltaSubscriptions
     }
     // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
     if (!behind.settled && isVersionOf(held, content)) return;
-    this.#add(draft, content, behind.suffix, held === NOT_HELD || (isClaim && held === MAYBE_HELD));
+    // An assignment is often sent again, since its cluster was sent.
+    const mayBeNew = held === MAYBE_HELD && (isClaim || !this.#isAssignment);
+    this.#add(draft, content, behind.suffix, held === NOT_HELD || mayBeNew);
     known.held = version;
     known.toldAbsent = false;
     known.lastErrorCode = undefined;

@@ -7,7 +7,18 @@
 import t from 'tap';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
-import { CDS, EDS, RDS, SDS, cds, eds, rds, sds } from '../../../../support/mesh-names.js';
+import {
+  CDS,
+  EDS,
+  LDS,
+  RDS,
+  SDS,
+  cds,
+  eds,
+  lds,
+  rds,
+  sds,
+} from '../../../../support/mesh-names.js';
 import { request } from '../../../../support/model-client.js';
 import {
   gist,
@@ -64,6 +75,37 @@ t.test('a name that only the client has, and no source, is removed after switch_
   );
   instance.advance(SWITCH_WAIT_MS);
   t.strictSame(client.settle(), []);
+  t.end();
+});
+
+// Seed 81896: its removal was due, and then it no longer counted as a cluster that may be new.
+t.test('listeners wait for the ACK of a cluster that the client may lack (invariant 6)', (t) => {
+  const instance = new Instance();
+  const { directory } = instance;
+  const client = instance.connect({ resumesMembers: true });
+  directory.put(CDS, cds('held'), 'v1');
+  const initialVersions = new Map([[cds('held'), 'another']]);
+  client.send(request({ typeUrl: CDS, subscribe: [cds('held'), cds('late')], initialVersions }));
+  client.subscribe(LDS, lds('l'));
+  directory.put(LDS, lds('l'), 'v1');
+  directory.answer();
+  client.pollAll();
+  instance.advance(SWITCH_WAIT_MS);
+  t.strictSame(
+    client.pollAll(),
+    [],
+    'the removal of the cluster waits for the ACK of the listener',
+  );
+  directory.put(CDS, cds('late'), 'v1');
+  directory.put(LDS, lds('l'), 'v2');
+  t.strictSame(client.pollAll().map(gist), [
+    { type: 'Cluster', resources: [cds('late')], removed: [] },
+  ]);
+  client.ack(CDS);
+  client.ack(CDS);
+  t.strictSame(client.pollAll().map(gist), [
+    { type: 'Listener', resources: [lds('l')], removed: [] },
+  ]);
   t.end();
 });
 
