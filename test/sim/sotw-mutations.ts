@@ -85,7 +85,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a member unsubscribed as a name is forgotten',
     file: `${GATEWAY}/sotw/all-required-responses.ts`,
-    from: 'this.#of.heirOf(name)?.lingering.set(name.key, known.sent);',
+    from: 'this.#of.heirOf(name)?.lingering.set(name.key, { projection, wasSent });',
     to: '',
   },
   {

@@ -199,9 +199,8 @@ export class AllRequiredResponses implements Responses {
     return doubted;
   }
 
-  /** What a source has answered, before the first set. */
+  /** What a source has answered. */
   get known(): readonly Doubted[] {
-    if (!this.#of.isResuming || this.#hasSpoken) return [];
     const { names, globs, unknown } = this.#of;
     const all = [...names.values(), ...globs.values()];
     return all.filter((one) => !unknown.has(one)).map((one) => this.#sampleOf(one));

@@ -190,14 +190,21 @@ t.test('the guard judges listeners and clusters of a client together (invariant 
  * A client resumes at a cold gateway, whose state file has one cluster, and whose source has nothing.
  *
  * @param held by type: the collection of the client, then its members
+ * @param clusters that the client requests by name, and the source has
  */
-function resumedBesideStateFile(held: Readonly<Record<string, readonly string[]>>) {
+function resumedBesideStateFile(
+  held: Readonly<Record<string, readonly string[]>>,
+  ...clusters: readonly string[]
+) {
   const { instance, client, directory, saidAfter } = setUp();
   const before = new Instance();
   client.reconnect(before);
   for (const [typeUrl, [glob = '', ...members]] of Object.entries(held)) {
     for (const member of members) before.directory.put(typeUrl, member, 'v1');
-    client.ask(typeUrl, glob);
+    client.ask(typeUrl, glob, ...(typeUrl === CDS ? clusters : []));
+  }
+  for (const one of [before, instance]) {
+    for (const cluster of clusters) one.directory.put(CDS, cluster, 'v1');
   }
   before.directory.answer();
   client.settle();
@@ -206,7 +213,7 @@ function resumedBesideStateFile(held: Readonly<Record<string, readonly string[]>
   const remembered = { typeUrl: CDS, glob, members: [cds('g/a')], removed: [], knownAtMs: 0 };
   instance.cache.restoreCollections([remembered], 0);
   client.reconnect(instance);
-  return { directory, saidAfter };
+  return { client, cache: instance.cache, directory, saidAfter };
 }
 
 t.test(
@@ -222,6 +229,39 @@ t.test(
     t.end();
   },
 );
+
+t.test('a wait for one authority counts for losses of another (seed 72527)', (t) => {
+  const held = {
+    [CDS]: [cds('g/*'), cds('g/a')],
+    [LDS]: [lds('l/*', 'two'), lds('l/a', 'two')],
+  };
+  const { directory, saidAfter } = resumedBesideStateFile(held, cds('n', 'three'));
+  directory.answer();
+  t.strictSame(saidAfter(0), []);
+  t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+  t.strictSame(saidAfter(GUARD_WAIT_MS - 1), []);
+  t.strictSame(saidAfter(1), [['Cluster', 'three:n=v1'], ['Listener']]);
+  t.end();
+});
+
+t.test('an authority that is out of reach meanwhile has a wait of its own (invariant 3)', (t) => {
+  const held = {
+    [CDS]: [cds('g/*'), cds('g/a')],
+    [LDS]: [lds('l/*', 'two'), lds('l/a', 'two')],
+  };
+  const { cache, directory, saidAfter } = resumedBesideStateFile(held);
+  const gone = nameOf(lds('l/*', 'two'));
+  directory.answer((_, typeUrl) => typeUrl === CDS);
+  cache.onResourceError(LDS, gone, UNREACHABLE);
+  t.strictSame(saidAfter(0), []);
+  t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+  t.strictSame(saidAfter(GUARD_WAIT_MS - 1_000), []);
+  directory.answer();
+  t.strictSame(saidAfter(0), []);
+  t.strictSame(saidAfter(GUARD_WAIT_MS - 1), []);
+  t.strictSame(saidAfter(1), [['Cluster'], ['Listener']]);
+  t.end();
+});
 
 t.test('a loss that shows only after such a wait has a wait of its own (invariant 3)', (t) => {
   const held = { [CDS]: [cds('g/*'), cds('g/a')], [LDS]: [lds('l/*'), lds('l/a')] };
