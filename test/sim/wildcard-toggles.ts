@@ -69,7 +69,11 @@ export class WildcardToggles {
     const { node } = link.client.spec;
     if (node === undefined) return;
     const typeUrl = toggledType(this.#scene.spec.types);
-    const wildcard = [nameText(oldAuthority(node), typeUrl, '*')];
-    link.change(typeUrl, asks ? wildcard : [], asks ? [] : wildcard);
+    const wildcard = nameText(oldAuthority(node), typeUrl, '*');
+    if (asks) link.change(typeUrl, [wildcard], []);
+    // The workload may have left it. A first request without names would subscribe it (seed 81696).
+    else if (link.client.type(typeUrl).subscribed.has(wildcard)) {
+      link.change(typeUrl, [], [wildcard]);
+    }
   }
 }

@@ -366,10 +366,12 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       subscriptions.waitingSinceMs = undefined;
-      const bytes = this.#take(subscriptions, false, nowMs);
+      let bytes = this.#take(subscriptions, false, nowMs);
       if (bytes) return bytes;
-      // `take` processed names that may need a placeholder later.
+      // `take` processed names that may need a placeholder: later, or now (seed 67443).
       this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
+      if (subscriptions.hasWork) bytes = this.#take(subscriptions, false, nowMs);
+      if (bytes) return bytes;
     }
     return undefined;
   }

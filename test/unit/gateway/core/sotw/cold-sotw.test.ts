@@ -506,6 +506,22 @@ t.test('no placeholder replaces a cluster that a resuming client holds (GRPC 8)'
 
 // ---- the pace of ACKs ---------------------------------------------------------------------------
 
+t.test(
+  'a resuming client gets the placeholder of a name that is found absent late (GRPC 8)',
+  (t) => {
+    const asked = new Map([[CDS, [cds('g/*')]]]);
+    const { client, saidAfter, directory } = resumed(asked, [], { placeholderAfterMs: 5_000 });
+    directory.answer();
+    saidAfter(0);
+    client.ask(CDS, cds('g/*'), cds('late'));
+    t.strictSame(saidAfter(5_000), [], 'it may exist');
+    directory.answer();
+    saidAfter(0);
+    t.strictSame([...client.type(CDS).held.keys()], [cds('late')], 'at once (seed 67443)');
+    t.end();
+  },
+);
+
 t.test('without an ACK four answers of a type follow one second apart (invariant 5)', (t) => {
   const { client, directory, instance } = setUp();
   directory.put(CDS, cds('a'), 'v0');
