@@ -366,14 +366,17 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       subscriptions.waitingSinceMs = undefined;
-      let bytes = this.#take(subscriptions, false, nowMs);
-      if (bytes) return bytes;
-      // `take` processed names that may need a placeholder: later, or now (seed 67443).
-      this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
-      if (subscriptions.hasWork) bytes = this.#take(subscriptions, false, nowMs);
+      const bytes =
+        this.#take(subscriptions, false, nowMs) ?? this.#takeRipe(subscriptions, nowMs);
       if (bytes) return bytes;
     }
     return undefined;
+  }
+
+  /** `take` processed names that may need a placeholder: later, or now (seed 67443). */
+  #takeRipe(subscriptions: SotwSubscriptions, nowMs: number): Buffer | undefined {
+    this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
+    return subscriptions.hasWork ? this.#take(subscriptions, false, nowMs) : undefined;
   }
 
   /** Holds back first sets that would delete too much from a resuming client. */
