@@ -366,8 +366,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       subscriptions.waitingSinceMs = undefined;
-      const bytes =
-        this.#take(subscriptions, false, nowMs) ?? this.#takeRipe(subscriptions, nowMs);
+      const bytes = this.#take(subscriptions, false, nowMs) ?? this.#takeRipe(subscriptions, nowMs);
       if (bytes) return bytes;
     }
     return undefined;
