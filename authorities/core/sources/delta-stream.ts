@@ -72,6 +72,8 @@ export class DeltaStream implements SourceStream {
   #initialTypes: string[] = [];
   /** Types whose first request is due or sent. */
   readonly #begunTypes = new Set<string>();
+  /** Types of responses, requested or not: the ACK of one is the first request of its type, if none came before. */
+  readonly #acknowledgedTypes = new Set<string>();
   /** Types that had a response on this stream. Later removals of these types are not a resync. */
   readonly #answeredTypes = new Set<string>();
   /**
@@ -149,6 +151,7 @@ export class DeltaStream implements SourceStream {
     this.#pending.clear();
     this.#initialTypes = [];
     this.#begunTypes.clear();
+    this.#acknowledgedTypes.clear();
     this.#answeredTypes.clear();
     this.#resyncUntilMs = -Infinity;
     this.#answers.restart();
@@ -336,6 +339,7 @@ export class DeltaStream implements SourceStream {
   }
 
   #acknowledge(response: DeltaResponse, refused: readonly Refusal[]): void {
+    this.#acknowledgedTypes.add(response.typeUrl);
     this.#acks.push({
       node: undefined,
       typeUrl: response.typeUrl,
@@ -367,8 +371,10 @@ export class DeltaStream implements SourceStream {
         ? this.#resumeVersions(typeUrl, versions, subscriptions, nowMs)
         : NO_VERSIONS;
       const asked = subscriptions.map(textOf);
-      // The first form of a wildcard in the protocol, which every server understands: no names.
-      const isWildcard = asked.length === 1 && asked[0] === WILDCARD;
+      // The first form of a wildcard in the protocol, which every server understands: no names. But only in the
+      // first request of a type (seed 91253).
+      const isFirst = !this.#acknowledgedTypes.has(typeUrl);
+      const isWildcard = isFirst && asked.length === 1 && asked[0] === WILDCARD;
       return requestFor(typeUrl, isWildcard ? [] : asked, [], initialVersions);
     }
   }

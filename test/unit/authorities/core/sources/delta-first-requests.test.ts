@@ -10,7 +10,8 @@ import { decodeDeltaRequest } from '../../../../../protos/delta-codec.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
 
-t.test('a wildcard is requested without names whenever its type is new on the stream', (t) => {
+/** A stream of old-style names. */
+function start() {
   const contents = new SourceContents();
   const stream = new DeltaStream(contents, {
     ...STREAM_OPTIONS,
@@ -25,11 +26,31 @@ t.test('a wildcard is requested without names whenever its type is new on the st
     if (added) stream.handleSubscribed(added, 0);
   };
   stream.handleOpened();
+  return { stream, requests, subscribe };
+}
+
+t.test('a wildcard is requested without names whenever its type is new on the stream', (t) => {
+  const { stream, requests, subscribe } = start();
   subscribe('*');
   t.match(requests(), { message: { typeUrl: THING, subscribe: [] } });
   subscribe('a');
   t.match(requests(), { message: { typeUrl: THING, subscribe: ['a'] } });
   t.equal(stream.hasRequest, false);
+  t.end();
+});
+
+// Seed 91253: the server took the request for an ACK without a nonce, and sent no member.
+t.test('a wildcard is requested by name after the ACK of a response that nobody requested', (t) => {
+  const { stream, requests, subscribe } = start();
+  const nothing = { systemVersion: '', resources: [], removed: [], errors: [] };
+  const unasked = { typeUrl: THING, nonce: 'n', ...nothing };
+  stream.handleResponse(unasked, 0, { nowMs: 0, arrivedMs: 0 });
+  t.match(requests(), { message: { subscribe: [], responseNonce: 'n' } });
+  subscribe('*');
+  t.match(requests(), { message: { subscribe: ['*'], responseNonce: '' } });
+  stream.handleEnded();
+  stream.handleOpened();
+  t.match(requests(), { message: { subscribe: [] } }, 'on a new stream as before');
   t.end();
 });
 
