@@ -72,7 +72,7 @@ interface TypeState {
    * whether that is repeated if it fails.
    */
   readonly leftOut: Map<SourceSubscription, boolean>;
-  /** Names that were left out, and that no response since had. */
+  /** Names that were left out, or that were left and subscribed again, and that no response since had. */
   readonly awaited: Set<SourceSubscription>;
   /** Globs that the last response did not answer for certain. */
   readonly lacking: Set<SourceSubscription>;
@@ -129,7 +129,12 @@ export class SotwStream implements SourceStream {
     const text = textOf(subscription);
     // The server believes that it was subscribed all the time, but the contents forgot it.
     if (state?.names.has(text) === true) state.leftOut.set(subscription, true);
-    if (state?.left.has(text) === true) this.#again.add(subscription);
+    if (state?.left.has(text) === true) {
+      this.#again.add(subscription);
+      // A part of the collection that was under way would pass for the answer (seed 92943).
+      const isPart = subscription.name.isGlob && !isWholeInSotw(typeUrl);
+      if (isPart) state.awaited.add(subscription);
+    }
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
     this.#answers.handleSubscribed(subscription, nowMs);

@@ -128,6 +128,32 @@ t.test('a response that was under way repeats a request for a name, once (seed 4
   t.end();
 });
 
+t.test(
+  'a collection that was left and subscribed again is requested once more (seed 92943)',
+  (t) => {
+    const { stream, subscribe, unsubscribe, requests, respond } = start();
+    subscribe(EDS, 'other');
+    subscribe(EDS, '*');
+    stream.handleOpened();
+    requests();
+    respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
+    requests();
+    unsubscribe(EDS, '*');
+    t.match(requests(), [{ names: ['other'] }]);
+    subscribe(EDS, '*');
+    t.match(requests(), [{ names: ['*', 'other'] }]);
+    respond(EDS, '2', [bare(EDS, 'a')]);
+    t.match(
+      requests(),
+      [{ names: ['other'] }, { names: ['*', 'other'] }],
+      'the server ignored both requests, since their nonce was old',
+    );
+    respond(EDS, '3', [bare(EDS, 'a'), bare(EDS, 'b')]);
+    t.equal(requests().length, 1, 'the ACK alone');
+    t.end();
+  },
+);
+
 t.test('a name that was left is not requested again after the next response', (t) => {
   const { stream, subscribe, unsubscribe, requests, respond, contents } = start();
   for (const name of ['a', 'b']) subscribe(EDS, name);
