@@ -267,6 +267,7 @@ export class AllRequiredResponses implements Responses {
       const wasSent = known.held !== MAYBE_HELD && !this.#withheld;
       if (!known.sent || wasSent || mayAsk(known.entry.name)) continue;
       this.#of.noteSent(known, undefined);
+      this.#gone.delete(known);
       hasDropped = true;
     }
     for (const { lingering } of this.#of.globs.values()) {

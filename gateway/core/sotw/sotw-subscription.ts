@@ -23,7 +23,10 @@ export interface SotwName {
   hadContent: boolean;
   /** Replaces a cluster that no source has. */
   placeholder: Projection | undefined;
-  /** `MAYBE_HELD` beside `sent`: it is to be sent again, even unchanged. */
+  /**
+   * `MAYBE_HELD` beside `sent`: it is to be sent again, even unchanged. A listener or cluster was not sent in this
+   * content yet.
+   */
   held: Held;
   /** The resource error sent last. */
   told: RpcStatus | undefined;
