@@ -16,17 +16,21 @@ import { until } from '../support/until.js';
 t.setTimeout(90_000);
 
 const AUTHORITY = 'cloud.test';
-const GLOB = cds('x/*', AUTHORITY);
+const GLOB = eds('x/*', AUTHORITY);
 const SILENCE_MS = 5_000;
 
-/** Its content tells where it comes from. */
-async function startPlane(t: Test, folder: string, name: string, seconds: number) {
-  mkdirSync(join(folder, name));
+/** The cluster tells its version; the collection of assignments is the same in all. */
+function writeMesh(folder: string, seconds: number): void {
   const resources = [
     { '@type': CDS, name: cds('x/1', AUTHORITY), connect_timeout: `${seconds}s` },
     { '@type': EDS, cluster_name: eds('x/1', AUTHORITY) },
   ];
-  writeFileSync(join(folder, name, 'mesh.yaml'), JSON.stringify({ resources }));
+  writeFileSync(join(folder, 'mesh.yaml'), JSON.stringify({ resources }));
+}
+
+async function startPlane(t: Test, folder: string, name: string, seconds: number) {
+  mkdirSync(join(folder, name));
+  writeMesh(join(folder, name), seconds);
   const map = join(folder, `${name}.yaml`);
   writeFileSync(
     map,
@@ -70,11 +74,14 @@ authorities:
   t.teardown(() => {
     client.close();
   });
-  client.subscribe(CDS, [GLOB]);
-  client.subscribe(EDS, [eds('x/1', AUTHORITY)]);
+  client.subscribe(CDS, [cds('x/1', AUTHORITY)]);
+  client.subscribe(EDS, [GLOB]);
   await until('the client has both', () => client.held(CDS).size + client.held(EDS).size === 2);
   await cloud.kill();
   await until('the alternative serves', () => state === 'alt');
+  // The gateway requests the cluster first. Its change is the first response of the new stream; without one, the
+  // source would confirm the collection by an empty response.
+  writeMesh(join(folder, 'cloud'), 3);
   await cloud.start();
   const beganMs = performance.now();
   await until('the first source serves again', () => state === 'primary', { timeoutMs: 30_000 });
