@@ -10,6 +10,7 @@ import type { Scene } from './scene.js';
 import { nameOf } from './source-links.js';
 import { SotwClient } from './sotw-client.js';
 import { checkSotwExact } from './sotw-end-checks.js';
+import { mayWander } from './wanderers.js';
 
 /** More than the latencies plus the client's delay. */
 const ANSWER_MS = 2_000;
@@ -45,19 +46,6 @@ export function checkEnd(scene: Scene): void {
       throw new Violation('2', `${name} ${id} is ${failover.kind} though all is well`);
     }
   }
-}
-
-/**
- * May a client go from instance to instance for ever, because no source says anything about its names
- * (GRPC 8, `unanswerable_stream: end`)? Each time the instance opens a stream, which counts as live only when
- * the source has been silent for a while, and the client has no stream until it comes back. An absent cluster of a
- * state-of-the-world source is proven absent only after `resource_timeout`, and the stream ends before. Found by
- * seeds 23014, 485 and 23451.
- */
-function mayWander({ oracle, spec }: Scene, { client }: ClientLink): boolean {
-  const names = client.typeUrls.flatMap((typeUrl) => [...client.type(typeUrl).subscribed]);
-  const isSilent = names.length > 0 && names.every((name) => oracle.maySayNothing(name, true));
-  return spec.sotw.endsUnanswerable && isSilent;
 }
 
 function checkExact(scene: Scene, link: ClientLink, typeUrl: string): void {

@@ -495,9 +495,14 @@ export class Oracle {
    * neither that a name does not exist, nor that it has sent all members of a glob.
    */
   mayStayUnproven(list: string): boolean {
+    return this.entries(list).some((entry) => this.#isNeverProven(entry));
+  }
+
+  /** Names and globs that the list has at its primary source. */
+  entries(list: string): readonly string[] {
     const [primary] = this.history.placesIn(this.map, list);
     const publication = primary && this.history.current(primary.source, primary.name);
-    return publication?.list?.some((entry) => this.#isNeverProven(entry)) ?? false;
+    return publication?.list ?? [];
   }
 
   #isNeverProven(entry: string): boolean {
