@@ -499,7 +499,9 @@ export class Client implements ModelClient {
       if (this.#world.hasColdRules) checkKnown(this.#oracle, this.#stream.process, [name]);
       const isAllowed = isList(name)
         ? this.#oracle.mayBeEmpty(name)
-        : isListed(name) || this.#oracle.mayBeAbsent(name, 0);
+        : isListed(name) ||
+          this.#oracle.mayBeAbsent(name, 0) ||
+          this.#oracle.mayHaveTimedOut(name, sentMs);
       if (!isAllowed && !this.#mayHaveEnded(name, 0, sentMs)) {
         throw new Violation('3', `${name} is reported absent, but never was`);
       }

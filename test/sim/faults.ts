@@ -47,8 +47,10 @@ const ACTS: Readonly<Record<Fault, Act>> = {
     faults.temper((server) => (server.temper.slowMs = faults.ms(100, 20_000)));
   },
   mute_names: (faults) => {
-    faults.temper(({ names, temper }) => {
+    faults.temper(({ name: source, names, temper }) => {
       for (const name of faults.dice.some(names, 0.3)) temper.mute.add(name);
+      const { oracle, queue } = faults.scene;
+      oracle.history.noteMute(source, queue.nowMs);
     });
   },
   forget: (faults) => {
@@ -160,8 +162,7 @@ export class Faults {
     this.#healed = true;
     const { scene } = this;
     for (const server of scene.upstreams.values()) {
-      const wasMute = [...server.temper.mute];
-      server.mend();
+      const wasMute = this.#mend(server);
       // The server now answers the names that it withheld.
       server.announce(wasMute);
     }
@@ -216,10 +217,17 @@ export class Faults {
     this.scene.queue.after(this.ms(1_000, 90_000), () => {
       if (this.#healed) return;
       this.scene.log(`${server.name} mends`);
-      const wasMute = [...server.temper.mute];
-      server.mend();
-      server.announce(wasMute);
+      server.announce(this.#mend(server));
     });
+  }
+
+  /** @returns the names that it withheld */
+  #mend(server: Upstream): readonly string[] {
+    const wasMute = [...server.temper.mute];
+    server.mend();
+    const { oracle, queue } = this.scene;
+    oracle.history.noteMended(server.name, queue.nowMs);
+    return wasMute;
   }
 
   /** A restart without content, which returns after a while or never. */

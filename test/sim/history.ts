@@ -63,6 +63,8 @@ export class History {
   readonly #interrupted = new Set<string>();
   readonly #heardMs = new Map<string, number>();
   readonly #startedMs = new Map<string, number>();
+  /** By source: when it began to withhold names, and when it mended; `Infinity`: it has not. */
+  readonly #mute = new Map<string, { readonly fromMs: number; untilMs: number }[]>();
   readonly #pasts = new Map<string, Past>();
   readonly #byMark = new Map<number, Publication[]>();
   readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
@@ -81,6 +83,17 @@ export class History {
 
   noteStarted(process: string, nowMs: number): void {
     this.#startedMs.set(process, nowMs);
+  }
+
+  noteMute(source: string, fromMs: number): void {
+    const all = this.#mute.get(source) ?? [];
+    this.#mute.set(source, all);
+    if (all.at(-1)?.untilMs !== Infinity) all.push({ fromMs, untilMs: Infinity });
+  }
+
+  noteMended(source: string, nowMs: number): void {
+    const last = this.#mute.get(source)?.at(-1);
+    if (last) last.untilMs = Math.min(last.untilMs, nowMs);
   }
 
   /** A process receives a message from a source. */
@@ -189,6 +202,12 @@ export class History {
 
   get map(): AuthorityMap {
     return this.maps.at(-1)!.map;
+  }
+
+  /** The longest time for which the source has withheld names without a pause; 0: never. */
+  muteForMs(source: string, nowMs: number): number {
+    const all = this.#mute.get(source) ?? [];
+    return Math.max(0, ...all.map(({ fromMs, untilMs }) => Math.min(untilMs, nowMs) - fromMs));
   }
 
   startedMs(process: string): number {

@@ -337,6 +337,19 @@ export class Oracle {
     return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));
   }
 
+  /**
+   * A source of the state of the world that withholds its sets for `resource_timeout` seems to lack what was not in the
+   * last one (SPEC, "What each variant of a source does"). Found by seed 95061.
+   */
+  mayHaveTimedOut(name: string, nowMs: number): boolean {
+    return this.history.placesIn(this.map, name).some(({ source }) => {
+      const spec = this.map.sources.get(source);
+      const isWhole = this.#isSotw(source) && isWholeType(partsOf(name).typeUrl);
+      if (!isWhole || spec?.kind !== 'grpc') return false;
+      return this.history.muteForMs(source, nowMs) >= spec.timers.resourceTimeoutMs;
+    });
+  }
+
   /** An entry that never had the name proves nothing of the others; a deletion by one counts (ADR 0009). */
   #mayAllLack(name: string, sinceMs: number): boolean {
     if (this.mapChangedSince(sinceMs)) return true;
