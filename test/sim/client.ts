@@ -38,6 +38,13 @@ const NO_AUTHORITY = '';
 /** The state file may be out of date by this much. */
 const STATE_FILE_LAG_MS = 3_000;
 
+interface ResourceSent {
+  readonly typeUrl: string;
+  readonly name: string;
+  readonly version: string;
+  readonly body: Uint8Array;
+}
+
 export class Client implements ModelClient {
   readonly spec: ClientSpec;
   readonly #world: WorldSpec;
@@ -329,11 +336,18 @@ export class Client implements ModelClient {
     };
     this.#checkEnvelope(received);
     const { offered } = this.type(typeUrl);
-    const gone = removed.filter((name) => offered.has(name) && !this.#stream.untold.has(name));
+    const gone = removed.filter((name) => {
+      const held = offered.get(name);
+      if (!held || this.#stream.untold.has(name)) return false;
+      // It answers a later request, and may come at any time (seed 102568).
+      const isOurs =
+        held.process === this.#stream.process && held.sentMs >= this.#stream.connectedMs;
+      return !isOurs || !this.#lastSaid.isAskedSince(name, held.readRequests);
+    });
     this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
     for (const { name, version, body } of resources) {
       if (body === undefined) throw new Violation('wire', `${name} has no content`);
-      const taken = this.#take(typeUrl, name, version, body, sentMs);
+      const taken = this.#take({ typeUrl, name, version, body }, { sentMs, readRequests });
       if (taken) received.taken.set(name, taken);
     }
     this.#checkGuard(removed, sentMs);
@@ -424,11 +438,8 @@ export class Client implements ModelClient {
 
   /** @returns what the client now holds, if it wants it. */
   #take(
-    typeUrl: string,
-    name: string,
-    version: string,
-    body: Uint8Array,
-    sentMs: number,
+    { typeUrl, name, version, body }: ResourceSent,
+    { sentMs, readRequests }: Omit<Written, 'bytes'>,
   ): DeltaHeld | undefined {
     const { publications, reference } = this.#oracle.checkContent(name, version, body);
     if (!this.#wants(typeUrl, name) || this.#isOfOtherList(typeUrl, name, sentMs)) return undefined;
@@ -450,6 +461,7 @@ export class Client implements ModelClient {
       process: this.#stream.process,
       sentMs,
       asMember: this.#isMember(typeUrl, name),
+      readRequests,
     };
     offered.set(name, taken);
     this.excused.delete(name);

@@ -6,6 +6,8 @@ export interface DeltaHeld extends Held {
   readonly version: string;
   /** It came from a process where this client had subscribed a glob that contains it. */
   readonly asMember: boolean;
+  /** Requests of its stream that the instance had read when it sent this. */
+  readonly readRequests: number;
 }
 
 export interface TypeState {

@@ -83,6 +83,11 @@ export class LastSaid {
     this.#asked.set(name, request);
   }
 
+  /** Was it requested again after this many requests? */
+  isAskedSince(name: string, readRequests: number): boolean {
+    return (this.#asked.get(name) ?? 0) > readRequests;
+  }
+
   /**
    * @param questions subscriptions that this may answer.
    * @param clusters whose change makes the gateway send it again, if it is an assignment (ENVOY 5)
