@@ -179,6 +179,7 @@ export class SotwStream implements SourceStream {
   #requestAgain(subscription: SourceSubscription): void {
     const { typeUrl, name } = subscription;
     if (!name.isGlob) this.#types.get(typeUrl)?.leftOut.set(subscription, true);
+    this.#unknown.handleAskedAgain(subscription);
     this.#changed.add(typeUrl);
   }
 

@@ -52,6 +52,11 @@ export class UnknownNames {
     this.#types.get(typeUrl)?.handleRequested(sent, nowMs);
   }
 
+  /** The source may have the name by now: a request has it even while others are left out. */
+  handleAskedAgain(subscription: SourceSubscription): void {
+    this.#types.get(subscription.typeUrl)?.handleAskedAgain(subscription);
+  }
+
   /**
    * The contents have taken in a response.
    *
@@ -106,6 +111,8 @@ class UnknownOfType {
    * so. One that comes again leaves.
    */
   #doubted = NO_NAMES;
+  /** Names that were to be requested again while names are left out. */
+  #askedAgain = NO_NAMES;
 
   constructor(contents: SourceContents, typeUrl: string, referrers: readonly string[]) {
     this.#contents = contents;
@@ -119,6 +126,7 @@ class UnknownOfType {
     this.#nextMs = Infinity;
     this.#referred = undefined;
     this.#doubted = NO_NAMES;
+    this.#askedAgain = NO_NAMES;
   }
 
   get nextMs(): number {
@@ -129,6 +137,10 @@ class UnknownOfType {
     this.#isRequested = true;
     if (this.#nextMs !== Infinity || this.#subscribedReferrers().length === 0) return;
     if (sent.some((one) => this.#isUnproven(one))) this.#nextMs = nowMs + SILENCE_MS;
+  }
+
+  handleAskedAgain(one: SourceSubscription): void {
+    if (this.#isNarrow) this.#askedAgain = new Set(this.#askedAgain).add(one);
   }
 
   handleAnswer(sent: ReadonlySet<string>): void {
@@ -155,6 +167,7 @@ class UnknownOfType {
 
   handleTimer(nowMs: number, isAnswered: (typeUrl: string) => boolean): boolean {
     if (nowMs < this.#nextMs) return false;
+    this.#askedAgain = NO_NAMES;
     const wasNarrow = this.#isNarrow;
     const referrers = this.#subscribedReferrers();
     const isKnown = referrers.length > 0 && referrers.every(isAnswered);
@@ -187,7 +200,7 @@ class UnknownOfType {
     const referred = (this.#referred ??= this.#references());
     return new Set(
       [...this.#contents.subscriptions(this.#typeUrl)].filter(
-        (one) => this.#isUnproven(one) && !referred.has(one.name.key),
+        (one) => this.#isUnproven(one) && !referred.has(one.name.key) && !this.#askedAgain.has(one),
       ),
     );
   }

@@ -6,7 +6,8 @@
 import t from 'tap';
 import { SILENCE_MS, LEAVE_OUT_MS } from '../../../../../authorities/core/sources/unknown-names.js';
 import { REDIRECT, textLocatorBytes } from '../../../../support/collection-messages.js';
-import { any, bare, CDS, EDS, start, wrapped } from '../../../../support/sotw-stream-rig.js';
+import { any, bare, CDS, EDS, old, start, wrapped } from '../../../../support/sotw-stream-rig.js';
+import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { any as inAny, encode } from '../../../protos/envoy-messages.js';
 
@@ -62,6 +63,24 @@ t.test(
     const againMs = SILENCE_MS + LEAVE_OUT_MS;
     t.strictSame(endpoints(againMs), [['has', 'lacks']], 'another server may have it by now');
     t.strictSame(endpoints(againMs + SILENCE_MS), [['has']], 'silent again');
+    t.end();
+  },
+);
+
+t.test(
+  'a name that is to be requested again is in the request even while it is left out (invariant 14)',
+  (t) => {
+    // Simulation, seed 101748: another instance had it from the source.
+    const { contents, stream, endpoints, requests } = silent();
+    endpoints(SILENCE_MS);
+    const rounds = Math.ceil(STREAM_OPTIONS.resourceTimeoutMs / (SILENCE_MS + LEAVE_OUT_MS));
+    const narrowMs = SILENCE_MS + rounds * (SILENCE_MS + LEAVE_OUT_MS);
+    for (let atMs = 0; atMs <= narrowMs; atMs += SILENCE_MS) endpoints(atMs);
+    stream.handleAskedAgain(contents.subscription(EDS, old('lacks'))!);
+    const names = requests(narrowMs).map((one) => one.names);
+    t.strictSame(names, [['has'], ['has', 'lacks']]);
+    t.strictSame(endpoints(narrowMs + LEAVE_OUT_MS), [['has', 'lacks']], 'the turn of all names');
+    t.strictSame(endpoints(narrowMs + LEAVE_OUT_MS + SILENCE_MS), [['has']], 'silent again');
     t.end();
   },
 );
