@@ -261,7 +261,9 @@ export class History {
   /** Sources that ever had a list with this entry. */
   sourcesListing(entry: string): readonly string[] {
     return [...this.#pasts].flatMap(([source, { listed }]) =>
-      [...listed.values()].some((entries) => entries.has(entry)) ? [source] : [],
+      [...listed.values()].some((entries) => entries.has(entry) || entries.has(globOf(entry)))
+        ? [source]
+        : [],
     );
   }
 
