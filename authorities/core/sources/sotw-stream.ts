@@ -9,7 +9,7 @@
  * the response may have been under way before the request.
  */
 import type { Decoded, SotwResponse, WireResource } from '../../../protos/discovery.js';
-import { wireText, type ResourceName } from '../../../protos/resource-name.js';
+import { globKeyOf, wireText, type ResourceName } from '../../../protos/resource-name.js';
 import {
   decodeSotwResponse,
   decodingSotwResponse,
@@ -65,14 +65,14 @@ interface TypeState {
   isAnswered: boolean;
   /** The subscriptions of the first request: every response answers them. */
   readonly first: ReadonlySet<SourceSubscription>;
-  /** Names that the stream sent and that were then unsubscribed; the last `MAX_LEFT_NAMES`. */
+  /** Names and globs that the stream sent and that were then unsubscribed; the last `MAX_LEFT_NAMES`. */
   readonly left: Set<string>;
   /**
    * Names that the next request leaves out, so that the one after it requests them again; and
    * whether that is repeated if it fails.
    */
   readonly leftOut: Map<SourceSubscription, boolean>;
-  /** Names that were left out, or that were left and subscribed again, and that no response since had. */
+  /** Names that were left out, and that no response since had. */
   readonly awaited: Set<SourceSubscription>;
   /** Globs that the last response did not answer for certain. */
   readonly lacking: Set<SourceSubscription>;
@@ -131,9 +131,9 @@ export class SotwStream implements SourceStream {
     if (state?.names.has(text) === true) state.leftOut.set(subscription, true);
     if (state?.left.has(text) === true) {
       this.#again.add(subscription);
-      // A part of the collection that was under way would pass for the answer (seed 92943).
-      const isPart = subscription.name.isGlob && !isWholeInSotw(typeUrl);
-      if (isPart) state.awaited.add(subscription);
+      // The server may not know that the collection was left, and a part of it that is under way would pass for the
+      // answer (seeds 92943, 108994).
+      if (subscription.name.isGlob) state.leftOut.set(subscription, true);
     }
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
@@ -346,7 +346,10 @@ export class SotwStream implements SourceStream {
       }
       const { name, reason } = this.#intake.take(resource, context);
       if (name) sent.add(name.key);
-      if (name && !this.#isSubscribed(typeUrl, name)) noteLeft(state.left, wireText(name.key));
+      if (name && !this.#isSubscribed(typeUrl, name)) {
+        noteLeft(state.left, wireText(name.key));
+        noteLeft(state.left, wireText(globKeyOf(name)));
+      }
       if (reason !== undefined) refused.push({ name: resource.name, reason });
     }
     for (const { name: text, status } of errors) {
