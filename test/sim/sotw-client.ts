@@ -458,9 +458,18 @@ export class SotwClient implements ModelClient {
     };
   }
 
-  /** It may have been denied to this client, or granted again after it was. */
+  /**
+   * It may have been denied to this client, or granted again after it was. A name that was unsubscribed while its glob
+   * stays subscribed is a member of that glob from then on, and goes if the glob is denied (seed 111285).
+   */
   #mayBeDenied(name: string): boolean {
-    return mayHaveBeenDenied(this.#oracle.history.maps, this.spec.name, name);
+    const { subscribed } = this.type(partsOf(name).typeUrl);
+    const glob = globOf(name);
+    const isMember = !subscribed.has(name) && subscribed.has(glob);
+    const { maps } = this.#oracle.history;
+    return [name, ...(isMember ? [glob] : [])].some((one) =>
+      mayHaveBeenDenied(maps, this.spec.name, one),
+    );
   }
 
   #removalAt({ claims }: Sotw, sentMs: number): RemovalAt {
