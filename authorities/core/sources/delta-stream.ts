@@ -418,9 +418,10 @@ export class DeltaStream implements SourceStream {
   /**
    * The versions for `initial_resource_versions`: all but one per type. A server without news owes
    * no response, and its silence would look like a hung server; the omitted name forces a response.
-   * That name must be a singleton. If it were a glob member that the server has deleted, a server
-   * that does not know the client's version never reports the removal, and the member would be held
-   * for ever.
+   * That name must be a singleton outside of all subscribed globs. If it were a glob member that the
+   * server has deleted, a server that does not know the client's version never reports the removal,
+   * and the member would be held for ever. A singleton inside a glob becomes such a member when it is
+   * unsubscribed (seed 105357).
    *
    * @param versions of all that is held
    * @returns the same map, without the omitted name
@@ -439,7 +440,7 @@ export class DeltaStream implements SourceStream {
         : [];
       if (!versions.has(textOf(subscription)) && !member) continue;
       known.add(subscription);
-      if (!subscription.name.isGlob) singletons.push(subscription);
+      if (!this.#contents.globOf(typeUrl, subscription.name)) singletons.push(subscription);
     }
     // Omit another name on each stream: go-control-plane never answers for a name deleted
     // meanwhile.

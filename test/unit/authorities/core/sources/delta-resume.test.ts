@@ -45,6 +45,19 @@ t.test('a reconnect sends the versions of this very server, all but one (invaria
   t.end();
 });
 
+t.test(
+  'a name whose glob is subscribed too is never the one without a version: it may be unsubscribed (seed 105357)',
+  (t) => {
+    const driver = started({ [member('m')]: '1' });
+    driver.watching(member('m'), glob);
+    driver.cut('s');
+    driver.advance(1_000);
+    const [first] = streamOf(driver).requests;
+    t.strictSame(Object.keys(first?.initialVersions ?? {}), [member('m')]);
+    t.end();
+  },
+);
+
 t.test('a reconnect applies changes and deletions: 0 zombies, 0 lost', (t) => {
   for (const gone of ['m1', 'm2', 'm3']) {
     const driver = started({ [member('m1')]: '1', [member('m2')]: '1', [member('m3')]: '1' });
