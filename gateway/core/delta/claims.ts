@@ -8,6 +8,12 @@ import type { RemovalPolicy } from '../../../config/model.js';
 import { RemovalHold } from '../../../authorities/index.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 
+/**
+ * How long doubts wait for claims that the sources have said nothing about. Twice the default of `resource_timeout`: a
+ * source of the state of the world never answers an endpoint or route that it lacks (seed 110610).
+ */
+const MAX_OPEN_MS = 60_000;
+
 /** A client's subscriptions to one type of one authority, as far as claims need them. */
 export interface ClaimingSubscriptions {
   readonly typeUrl: string;
@@ -83,6 +89,8 @@ export class Claims {
   /** Doubts since the last `takeDue`; the next call starts their wait. */
   #fresh: Doubt[] = [];
   #claimed = 0;
+  /** Since when doubts wait for claims of unknown existence; undefined: none does. */
+  #openSinceMs: number | undefined;
 
   constructor(policy: RemovalPolicy) {
     this.#policy = policy;
@@ -102,7 +110,7 @@ export class Claims {
   /**
    * @param isOpen do claimed names remain whose existence is unknown? All claims are judged
    * together, because the first responses of a source that lost everything cover only a part of
-   * them.
+   * them. They wait for one another for `MAX_OPEN_MS`.
    * @returns the doubts that passed; the caller sends removals for names that are still missing.
    */
   takeDue(nowMs: number, isOpen: () => boolean = () => false): DueDoubts {
@@ -114,10 +122,15 @@ export class Claims {
     let areOthersOpen: boolean | undefined;
     const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs, {
       isOpen: ({ name: { subscriptions, key } }) =>
-        (areOthersOpen ??= isOpen()) || !subscriptions.isCurrent(key),
+        (areOthersOpen ??= this.#mustWait(isOpen(), nowMs)) || !subscriptions.isCurrent(key),
       againAtMs: nowMs + this.#policy.switchWaitMs,
     });
     return { due: due.map(({ name }) => name), guarded };
+  }
+
+  #mustWait(isOpen: boolean, nowMs: number): boolean {
+    this.#openSinceMs = isOpen ? (this.#openSinceMs ?? nowMs) : undefined;
+    return this.#openSinceMs !== undefined && nowMs < this.#openSinceMs + MAX_OPEN_MS;
   }
 
   get nextDeadlineMs(): number | undefined {

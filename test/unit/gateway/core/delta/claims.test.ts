@@ -87,6 +87,23 @@ t.test('losing all claims at once is too much, however few, of all types togethe
   t.end();
 });
 
+t.test(
+  'doubts wait for claims that no source has answered, but not for ever (seed 110610)',
+  (t) => {
+    const claims = claiming(3);
+    const isOpen = (): boolean => true;
+    claims.handleDoubt(doubt('a'));
+    claims.takeDue(0, isOpen);
+    const dueMs: number[] = [];
+    for (let nowMs = SWITCH_WAIT_MS; dueMs.length === 0 && nowMs < 1_000_000;) {
+      if (claims.takeDue(nowMs, isOpen).due.length > 0) dueMs.push(nowMs);
+      nowMs = claims.nextDeadlineMs ?? Infinity;
+    }
+    t.strictSame(dueMs, [SWITCH_WAIT_MS + 60_000]);
+    t.end();
+  },
+);
+
 t.test('more than the share and the number of the guard is too much', (t) => {
   const policy = {
     ...DEFAULT_FAILOVER,
