@@ -132,8 +132,8 @@ export class SotwStream implements SourceStream {
     if (state?.left.has(text) === true) {
       this.#again.add(subscription);
       // The server may not know that the collection was left, and a part of it that is under way would pass for the
-      // answer (seeds 92943, 108994).
-      if (subscription.name.isGlob) state.leftOut.set(subscription, true);
+      // answer (seeds 92943, 108994). A whole set has all of it, and to leave it out again would delete that (seed 114188).
+      if (subscription.name.isGlob) state.leftOut.set(subscription, !isWholeInSotw(typeUrl));
     }
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);

@@ -25,6 +25,7 @@ type subscriber struct {
 
 	mu      sync.Mutex
 	dirty   map[int]struct{}
+	order   []int // of dirty: what was asked or changed first is sent first
 	removed []string
 	wake    chan struct{}
 }
@@ -39,7 +40,10 @@ func (sub *subscriber) wants(index int) bool {
 
 func (sub *subscriber) markDirty(index int) {
 	sub.mu.Lock()
-	sub.dirty[index] = struct{}{}
+	if _, ok := sub.dirty[index]; !ok {
+		sub.dirty[index] = struct{}{}
+		sub.order = append(sub.order, index)
+	}
 	sub.mu.Unlock()
 	sub.signal()
 }
@@ -134,10 +138,8 @@ func (s *store) send(sub *subscriber, stream grpc.ServerStream) {
 		case <-sub.wake:
 		}
 		sub.mu.Lock()
-		indexes := make([]int, 0, len(sub.dirty))
-		for index := range sub.dirty {
-			indexes = append(indexes, index)
-		}
+		indexes := sub.order
+		sub.order = nil
 		clear(sub.dirty)
 		removed := sub.removed
 		sub.removed = nil

@@ -179,6 +179,28 @@ t.test(
   },
 );
 
+t.test(
+  'a collection of listeners or clusters that came meanwhile is not left out again (invariant 3, seed 114188)',
+  (t) => {
+    const { stream, subscribe, unsubscribe, requests, respond, held } = start();
+    subscribe(CDS, 'other');
+    subscribe(CDS, '*');
+    stream.handleOpened();
+    requests();
+    respond(CDS, '1', [bare(CDS, 'a')]);
+    requests();
+    unsubscribe(CDS, '*');
+    requests();
+    subscribe(CDS, '*');
+    t.match(requests(), [{ names: ['other'] }, { names: ['*', 'other'] }]);
+    // Sent before the server read any of these requests.
+    respond(CDS, '2', [bare(CDS, 'a', 2)]);
+    t.match(requests(), [{ names: ['*', 'other'], responseNonce: 'n2' }], 'the ACK alone');
+    t.strictSame(held(CDS), ['a']);
+    t.end();
+  },
+);
+
 t.test('a name that was left is not requested again after the next response', (t) => {
   const { stream, subscribe, unsubscribe, requests, respond, contents } = start();
   for (const name of ['a', 'b']) subscribe(EDS, name);
