@@ -130,10 +130,10 @@ export class SotwStream implements SourceStream {
     // The server believes that it was subscribed all the time, but the contents forgot it.
     if (state?.names.has(text) === true) state.leftOut.set(subscription, true);
     if (state?.left.has(text) === true) {
-      this.#again.add(subscription);
       // The server may not know that the collection was left, and a part of it that is under way would pass for the
-      // answer (seeds 92943, 108994). A whole set has all of it, and to leave it out again would delete that (seed 114188).
-      if (subscription.name.isGlob) state.leftOut.set(subscription, !isWholeInSotw(typeUrl));
+      // answer (seeds 92943, 108994).
+      if (subscription.name.isGlob) state.leftOut.set(subscription, true);
+      else this.#again.add(subscription);
     }
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
@@ -156,8 +156,12 @@ export class SotwStream implements SourceStream {
     state?.leftOut.delete(subscription);
     state?.awaited.delete(subscription);
     state?.lacking.delete(subscription);
-    const wasSent = subscription.status === 'present';
-    if (state && wasSent) noteLeft(state.left, textOf(subscription));
+    const text = textOf(subscription);
+    // A part of a collection may have come, although it is not answered (seed 116618).
+    const wasSent = subscription.name.isGlob
+      ? state?.names.has(text) === true
+      : subscription.status === 'present';
+    if (state && wasSent) noteLeft(state.left, text);
     this.#changed.add(subscription.typeUrl);
     // A late response of a whole type answers its collections too.
     if (isWholeInSotw(subscription.typeUrl)) this.#answers.forget(subscription);
@@ -371,11 +375,34 @@ export class SotwStream implements SourceStream {
     }
     ({ nowMs } = context);
     this.#answers.handleResponse(typeUrl, false, nowMs);
-    repeatAwaited(state, sent);
+    this.#settleAwaited(state, response, sent, arrivedMs);
     state.isAnswered ||= !isHeartbeat(response);
     for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
       this.#changed.add(other);
     return this.#finish(response, state, refused, resources.length - refused.length);
+  }
+
+  /**
+   * A response that was under way makes the server ignore the requests that left a name out and
+   * requested it again: their nonce is old. So both are repeated, once: a server may respond to them
+   * although it lacks the name. Heartbeats are no answer.
+   *
+   * A whole set has all of its collections, and to leave one out again would delete it (seed 114188). But of a
+   * collection that was requested again while the set was read in portions, the first part is lost (seed 110250).
+   */
+  #settleAwaited(
+    { awaited, leftOut }: TypeState,
+    response: SotwResponse,
+    sent: ReadonlySet<string>,
+    arrivedMs: number,
+  ): void {
+    for (const one of awaited) {
+      if (isHeartbeat(response)) leftOut.set(one, true);
+      else if (!one.name.isGlob || !isWholeInSotw(one.typeUrl)) {
+        if (!sent.has(one.name.key)) leftOut.set(one, false);
+      } else if ((this.#addedMs.get(one) ?? 0) > arrivedMs) this.#isStuck = true;
+    }
+    awaited.clear();
   }
 
   /** Otherwise the name was unsubscribed while the response was under way. */
@@ -512,16 +539,6 @@ function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonl
   state.hadNames ||= names.length > 0;
   state.names = new Set(names);
   return names;
-}
-
-/**
- * A response that was under way makes the server ignore the requests that left a name out and
- * requested it again: their nonce is old. So both are repeated, once: a server may respond to them
- * although it lacks the name.
- */
-function repeatAwaited({ awaited, leftOut }: TypeState, sent: ReadonlySet<string>): void {
-  for (const one of awaited) if (!sent.has(one.name.key)) leftOut.set(one, false);
-  awaited.clear();
 }
 
 /** The oldest are forgotten: without an entry, a name that does not come again counts as absent. */

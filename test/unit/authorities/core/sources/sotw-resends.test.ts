@@ -4,6 +4,7 @@
  * Method: the state machine of the stream alone.
  */
 import t from 'tap';
+import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import {
   bare,
   bodyOf,
@@ -14,6 +15,7 @@ import {
   wrapped,
 } from '../../../../support/sotw-stream-rig.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+import { at } from '../../../../support/stream-times.js';
 
 t.test('a name that is left and subscribed again before a request is left out of one', (t) => {
   const { stream, subscribe, unsubscribe, requests, respond } = start();
@@ -197,6 +199,65 @@ t.test(
     respond(CDS, '2', [bare(CDS, 'a', 2)]);
     t.match(requests(), [{ names: ['*', 'other'], responseNonce: 'n2' }], 'the ACK alone');
     t.strictSame(held(CDS), ['a']);
+    t.end();
+  },
+);
+
+t.test('heartbeats do not answer a collection that is requested again (seed 116618)', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond, held, status } = start();
+  subscribe(CDS, 'other');
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  unsubscribe(CDS, '*');
+  requests();
+  respond(CDS, '1', [wrapped('a', '1', 5, bodyOf('a', 1))]);
+  subscribe(CDS, '*');
+  t.equal(
+    status(CDS, '*'),
+    'requested',
+    'it was never answered, but the server has sent its member',
+  );
+  t.match(requests(), [{ names: ['other'] }, { names: ['*', 'other'] }]);
+  // Sent before the server read these requests, so it ignores them.
+  respond(CDS, '1', [wrapped('a', '1', 5)]);
+  t.match(requests(), [
+    { names: ['other'], responseNonce: 'n2' },
+    { names: ['*', 'other'], responseNonce: 'n2' },
+  ]);
+  respond(CDS, '2', [wrapped('a', '1', 5, bodyOf('a', 1))]);
+  t.strictSame(held(CDS), ['a']);
+  t.equal(requests().length, 1, 'the ACK alone');
+  t.end();
+});
+
+t.test(
+  'a collection that is requested again while a set is read in portions needs a new stream (seed 110250)',
+  (t) => {
+    for (const [leftMs, againMs] of [
+      [1, 1],
+      [1, 3],
+      [3, 3],
+    ] as const) {
+      const { stream, subscribe, unsubscribe, requests } = start({ portionBytes: 1 });
+      subscribe(CDS, 'other');
+      subscribe(CDS, '*');
+      stream.handleOpened();
+      requests();
+      const leaveAndReturn = (nowMs: number): void => {
+        if (leftMs === nowMs) unsubscribe(CDS, '*', nowMs);
+        requests(nowMs);
+        if (againMs === nowMs) subscribe(CDS, '*', nowMs);
+        requests(nowMs);
+      };
+      leaveAndReturn(1);
+      const resources = [bare(CDS, 'a'), bare(CDS, 'b')];
+      const response = { typeUrl: CDS, versionInfo: '1', nonce: 'n', resources, errors: [] };
+      stream.handleMessage(encodeSotwResponse(response), at(2));
+      leaveAndReturn(3);
+      while (stream.inPortions.isMidResponse) stream.inPortions.continue(4);
+      t.equal(stream.mustRestart, againMs === 3, `left at ${leftMs}, requested at ${againMs}`);
+    }
     t.end();
   },
 );
