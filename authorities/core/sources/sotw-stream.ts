@@ -65,8 +65,11 @@ interface TypeState {
   isAnswered: boolean;
   /** The subscriptions of the first request: every response answers them. */
   readonly first: ReadonlySet<SourceSubscription>;
-  /** Names and globs that the stream sent and that were then unsubscribed; the last `MAX_LEFT_NAMES`. */
-  readonly left: Set<string>;
+  /**
+   * Names and globs that the stream sent and that were then unsubscribed, with the number of members that the stream
+   * sent; the last `MAX_LEFT_NAMES`.
+   */
+  readonly left: Map<string, number>;
   /**
    * Names that the next request leaves out, so that the one after it requests them again; and
    * whether that is repeated if it fails.
@@ -74,8 +77,18 @@ interface TypeState {
   readonly leftOut: Map<SourceSubscription, boolean>;
   /** Names that were left out, and that no response since had. */
   readonly awaited: Set<SourceSubscription>;
+  /** Globs of types that come in parts, left and subscribed again, until all of their members came. */
+  readonly lost: Map<SourceSubscription, Lost>;
   /** Globs that the last response did not answer for certain. */
   readonly lacking: Set<SourceSubscription>;
+}
+
+/** The members of a collection that was left. */
+interface Lost {
+  /** How many the stream had sent. */
+  readonly members: number;
+  /** The collection was left out a second time. */
+  readonly isRepeated: boolean;
 }
 
 interface SotwAcknowledgement extends Acknowledgement {
@@ -129,11 +142,14 @@ export class SotwStream implements SourceStream {
     const text = textOf(subscription);
     // The server believes that it was subscribed all the time, but the contents forgot it.
     if (state?.names.has(text) === true) state.leftOut.set(subscription, true);
-    if (state?.left.has(text) === true) {
+    const members = state?.left.get(text);
+    if (state && members !== undefined) {
       // The server may not know that the collection was left, and a part of it that is under way would pass for the
       // answer (seeds 92943, 108994).
       if (subscription.name.isGlob) state.leftOut.set(subscription, true);
       else this.#again.add(subscription);
+      const comesInParts = subscription.name.isGlob && !isWholeInSotw(typeUrl);
+      if (comesInParts) state.lost.set(subscription, { members, isRepeated: false });
     }
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
@@ -155,13 +171,14 @@ export class SotwStream implements SourceStream {
     const state = this.#types.get(subscription.typeUrl);
     state?.leftOut.delete(subscription);
     state?.awaited.delete(subscription);
+    state?.lost.delete(subscription);
     state?.lacking.delete(subscription);
     const text = textOf(subscription);
     // A part of a collection may have come, although it is not answered (seed 116618).
     const wasSent = subscription.name.isGlob
       ? state?.names.has(text) === true
       : subscription.status === 'present';
-    if (state && wasSent) noteLeft(state.left, text);
+    if (state && wasSent) noteLeft(state.left, text, subscription.membersLeft);
     this.#changed.add(subscription.typeUrl);
     // A late response of a whole type answers its collections too.
     if (isWholeInSotw(subscription.typeUrl)) this.#answers.forget(subscription);
@@ -293,9 +310,10 @@ export class SotwStream implements SourceStream {
     const state: TypeState = {
       ...FIRST,
       first: new Set(first),
-      left: new Set(),
+      left: new Map(),
       leftOut: new Map(),
       awaited: new Set(),
+      lost: new Map(),
       lacking: new Set(),
     };
     this.#types.set(typeUrl, state);
@@ -351,8 +369,9 @@ export class SotwStream implements SourceStream {
       const { name, reason } = this.#intake.take(resource, context);
       if (name) sent.add(name.key);
       if (name && !this.#isSubscribed(typeUrl, name)) {
-        noteLeft(state.left, wireText(name.key));
-        noteLeft(state.left, wireText(globKeyOf(name)));
+        noteLeft(state.left, wireText(name.key), 0);
+        const glob = wireText(globKeyOf(name));
+        noteLeft(state.left, glob, (state.left.get(glob) ?? 0) + 1);
       }
       if (reason !== undefined) refused.push({ name: resource.name, reason });
     }
@@ -386,23 +405,41 @@ export class SotwStream implements SourceStream {
    * A response that was under way makes the server ignore the requests that left a name out and
    * requested it again: their nonce is old. So both are repeated, once: a server may respond to them
    * although it lacks the name. Heartbeats are no answer.
-   *
-   * A whole set has all of its collections, and to leave one out again would delete it (seed 114188). But of a
-   * collection that was requested again while the set was read in portions, the first part is lost (seed 110250).
    */
   #settleAwaited(
-    { awaited, leftOut }: TypeState,
+    state: TypeState,
     response: SotwResponse,
     sent: ReadonlySet<string>,
     arrivedMs: number,
   ): void {
-    for (const one of awaited) {
-      if (isHeartbeat(response)) leftOut.set(one, true);
-      else if (!one.name.isGlob || !isWholeInSotw(one.typeUrl)) {
-        if (!sent.has(one.name.key)) leftOut.set(one, false);
-      } else if ((this.#addedMs.get(one) ?? 0) > arrivedMs) this.#isStuck = true;
+    for (const one of state.awaited) {
+      if (isHeartbeat(response)) state.leftOut.set(one, true);
+      else if (!one.name.isGlob) {
+        if (!sent.has(one.name.key)) state.leftOut.set(one, false);
+      } else if (isWholeInSotw(one.typeUrl)) this.#settleWhole(one, arrivedMs);
+      else this.#settlePart(state, one);
     }
-    awaited.clear();
+    state.awaited.clear();
+  }
+
+  /**
+   * A whole set has all of its collections, and to leave one out again would delete it (seed 114188). But of a
+   * collection that was requested again while the set was read in portions, the first part is lost (seed 110250).
+   */
+  #settleWhole(glob: SourceSubscription, arrivedMs: number): void {
+    if ((this.#addedMs.get(glob) ?? 0) > arrivedMs) this.#isStuck = true;
+  }
+
+  /** With fewer members than before, the response may be older than the requests (seed 735). */
+  #settlePart({ lost, leftOut }: TypeState, glob: SourceSubscription): void {
+    const { members, isRepeated } = lost.get(glob) ?? NONE_LOST;
+    const held = this.#contents.memberCount(glob.typeUrl, glob.name);
+    if (held >= members) lost.delete(glob);
+    else if (isRepeated) this.#isStuck = true;
+    else {
+      lost.set(glob, { members, isRepeated: true });
+      leftOut.set(glob, true);
+    }
   }
 
   /** Otherwise the name was unsubscribed while the response was under way. */
@@ -518,6 +555,7 @@ export class SotwStream implements SourceStream {
   }
 }
 
+const NONE_LOST: Lost = { members: 0, isRepeated: false };
 const NOTHING: ReceivedResponse['outcome'] = { accepted: 0, refused: [] };
 /** A type before its first request. */
 const FIRST = {
@@ -542,10 +580,10 @@ function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonl
 }
 
 /** The oldest are forgotten: without an entry, a name that does not come again counts as absent. */
-function noteLeft(left: Set<string>, text: string): void {
+function noteLeft(left: Map<string, number>, text: string, members: number): void {
   left.delete(text);
-  left.add(text);
-  const [oldest] = left;
+  left.set(text, members);
+  const [oldest] = left.keys();
   if (oldest !== undefined && left.size > MAX_LEFT_NAMES) left.delete(oldest);
 }
 

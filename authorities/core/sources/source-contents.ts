@@ -36,6 +36,8 @@ export interface SourceSubscription {
   deadlineMs: number | undefined;
   /** Globs only: a member's TTL ended here, and the server may still have the member. */
   lapsed: boolean;
+  /** Globs only: how many members were held when it was unsubscribed. */
+  membersLeft: number;
 }
 
 /** An event about one name, for its listeners. */
@@ -127,6 +129,7 @@ export class SourceContents {
       status: 'requested',
       absence: undefined,
       deadlineMs: undefined,
+      membersLeft: 0,
       lapsed: false,
     };
     const collection = this.#collection(typeUrl, globKeyOf(name));
@@ -152,6 +155,7 @@ export class SourceContents {
     const collection = this.#collection(typeUrl, globKey);
     if (name.isGlob) {
       collection.glob = undefined;
+      known.membersLeft = collection.entries.size;
       this.#clearRefused(collection);
       this.#eraseMembers(collection);
     } else {
@@ -192,6 +196,10 @@ export class SourceContents {
 
   entry(typeUrl: string, name: ResourceName): SourceEntry | undefined {
     return this.#types.get(typeUrl)?.get(globKeyOf(name))?.entries.get(name.key);
+  }
+
+  memberCount(typeUrl: string, glob: ResourceName): number {
+    return this.#types.get(typeUrl)?.get(glob.key)?.entries.size ?? 0;
   }
 
   /** The members of a subscribed glob that the source has published. */

@@ -152,6 +152,30 @@ t.test(
     );
     respond(EDS, '3', [bare(EDS, 'a'), bare(EDS, 'b')]);
     t.equal(requests().length, 1, 'the ACK alone');
+    t.equal(stream.mustRestart, false);
+    t.end();
+  },
+);
+
+t.test(
+  'a collection that has fewer members after it was left out twice needs a new stream (seed 735)',
+  (t) => {
+    const { stream, subscribe, unsubscribe, requests, respond } = start();
+    subscribe(EDS, 'other');
+    subscribe(EDS, '*');
+    stream.handleOpened();
+    requests();
+    respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
+    requests();
+    unsubscribe(EDS, '*');
+    subscribe(EDS, '*');
+    for (const version of ['2', '3']) {
+      t.equal(requests().length, 2, 'one without it, one with it');
+      t.equal(stream.mustRestart, false);
+      // It changed before the server read them.
+      respond(EDS, version, [bare(EDS, 'a')]);
+    }
+    t.equal(stream.mustRestart, true);
     t.end();
   },
 );
