@@ -464,6 +464,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const deadlineMs = (subscriptions.removalsSinceMs ??= nowMs) + ackDeadlineMs;
     const untilMs = removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
     if (untilMs !== undefined) return untilMs;
+    // The set without the removed resources also has what changed, and that may have to wait (seed 119730).
+    const contentMs = subscriptions.hasWork
+      ? this.#additionsWaitUntil(subscriptions, nowMs)
+      : undefined;
+    if (contentMs !== undefined) return contentMs;
     const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
     return nowMs < quietMs ? quietMs : undefined;
   }

@@ -178,6 +178,39 @@ t.test(
   },
 );
 
+t.test(
+  'a removal whose time is over brings no changed listener before the ACK of new clusters (invariant 6)',
+  (t) => {
+    // Simulation, seed 119730: the set without the removed listener also has the changed one.
+    const { directory, client, instance } = setUp();
+    for (const id of ['gone', 'stays']) directory.put(LDS, lds(id), 'v1');
+    directory.put(CDS, cds('g/a'), 'v1');
+    client.ask(LDS, lds('gone'), lds('stays'));
+    client.ask(CDS, cds('g/*'));
+    directory.answer();
+    client.settle();
+    instance.advance(QUIET_MS);
+    client.ask(CDS, cds('g/*'), cds('never'));
+    directory.remove(LDS, lds('gone'));
+    t.strictSame(client.pollAll().map(said), [], 'the unanswered cluster may replace it');
+    instance.advance(15_900);
+    directory.put(CDS, cds('g/b'), 'v1');
+    directory.put(LDS, lds('stays'), 'v2');
+    t.strictSame(client.pollAll().map(said), [['Cluster', 'g/a=v1', 'g/b=v1']]);
+    instance.advance(100);
+    t.strictSame(
+      client.pollAll().map(said),
+      [],
+      'the removal has waited for 16 s, the cluster not',
+    );
+    client.ack();
+    t.strictSame(client.pollAll().map(said), [['Listener', 'gone=v1', 'stays=v2']]);
+    client.ack();
+    t.strictSame(client.pollAll().map(said), [['Listener', 'stays=v2']]);
+    t.end();
+  },
+);
+
 t.test('a set that waits for possibly held names does not delay routes (GRPC 7)', (t) => {
   const { directory, client } = setUp();
   directory.put(RDS, rds('r'), 'v1');
