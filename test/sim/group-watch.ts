@@ -11,6 +11,8 @@ type GroupStateEvent = Extract<GroupEvent, { kind: 'state' }>;
 export class GroupWatch {
   readonly #switchedMs = new Map<string, number>();
   readonly #forced = new Set<string>();
+  /** Groups that began to move for an operator: they may complete the move after the release (seed 120511). */
+  readonly #moving = new Set<string>();
   /** By instance and source. */
   readonly #trips = new Map<string, number>();
   /** By group: all its switches, and reasons other than trips. */
@@ -22,8 +24,8 @@ export class GroupWatch {
     for (const key of [...this.#switchedMs.keys()]) {
       if (key.startsWith(`${instance} `)) this.#switchedMs.delete(key);
     }
-    for (const key of [...this.#forced]) {
-      if (key.startsWith(`${instance} `)) this.#forced.delete(key);
+    for (const keys of [this.#forced, this.#moving]) {
+      for (const key of [...keys]) if (key.startsWith(`${instance} `)) keys.delete(key);
     }
     for (const key of [...this.#switches.keys()]) {
       if (key.startsWith(`${instance} `)) this.#switches.delete(key);
@@ -52,6 +54,7 @@ export class GroupWatch {
       if (cause === 'primary_slow') this.#checkSlow(key, group, nowMs);
       if (cause === 'active_returned') this.#checkWell(key, group, event);
       if (kind === 'forced') count(this.#excused, key);
+      if (cause === 'forced') this.#moving.add(key);
       if (kind === 'forced') this.#forced.add(key);
       else if (event.from.kind === 'forced') this.#forced.delete(key);
     } else if (event.kind === 'switched') {
@@ -91,7 +94,8 @@ export class GroupWatch {
   #checkHold(key: string, holdMs: number, nowMs: number): void {
     const before = this.#switchedMs.get(key) ?? -Infinity;
     this.#switchedMs.set(key, nowMs);
-    if (this.#forced.has(key) || nowMs - before >= holdMs) return;
+    const isMoved = this.#moving.delete(key);
+    if (isMoved || this.#forced.has(key) || nowMs - before >= holdMs) return;
     throw new Violation('7', `${key} switches again after ${nowMs - before} ms`);
   }
 
