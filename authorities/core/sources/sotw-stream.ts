@@ -432,12 +432,11 @@ export class SotwStream implements SourceStream {
 
   /** With fewer members than before, the response may be older than the requests (seed 735). */
   #settlePart({ lost, leftOut }: TypeState, glob: SourceSubscription): void {
-    const { members, isRepeated } = lost.get(glob) ?? NONE_LOST;
-    const held = this.#contents.memberCount(glob.typeUrl, glob.name);
-    if (held >= members) lost.delete(glob);
-    else if (isRepeated) this.#isStuck = true;
+    const before = lost.get(glob);
+    if (!before || this.#contents.memberCount(glob) >= before.members) lost.delete(glob);
+    else if (before.isRepeated) this.#isStuck = true;
     else {
-      lost.set(glob, { members, isRepeated: true });
+      lost.set(glob, { ...before, isRepeated: true });
       leftOut.set(glob, true);
     }
   }
@@ -555,7 +554,6 @@ export class SotwStream implements SourceStream {
   }
 }
 
-const NONE_LOST: Lost = { members: 0, isRepeated: false };
 const NOTHING: ReceivedResponse['outcome'] = { accepted: 0, refused: [] };
 /** A type before its first request. */
 const FIRST = {

@@ -198,8 +198,9 @@ export class SourceContents {
     return this.#types.get(typeUrl)?.get(globKeyOf(name))?.entries.get(name.key);
   }
 
-  memberCount(typeUrl: string, glob: ResourceName): number {
-    return this.#types.get(typeUrl)?.get(glob.key)?.entries.size ?? 0;
+  /** The number of members of a subscribed glob. */
+  memberCount({ typeUrl, name }: SourceSubscription): number {
+    return this.#collection(typeUrl, name.key).entries.size;
   }
 
   /** The members of a subscribed glob that the source has published. */

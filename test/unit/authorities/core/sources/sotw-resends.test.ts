@@ -227,6 +227,30 @@ t.test(
   },
 );
 
+t.test('of the names that were left, only the last 10,000 are remembered', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond } = start();
+  subscribe(EDS, '*');
+  subscribe(EDS, 'stays');
+  const names = Array.from({ length: 10_000 }, (_, at) => `name-${at}`);
+  for (const name of names) subscribe(EDS, name);
+  stream.handleOpened();
+  requests();
+  respond(
+    EDS,
+    '1',
+    names.map((name) => bare(EDS, name)),
+  );
+  requests();
+  unsubscribe(EDS, '*');
+  for (const name of names) unsubscribe(EDS, name);
+  subscribe(EDS, '*');
+  t.match(requests(), [{ names: ['stays'] }, { names: ['*', 'stays'] }]);
+  respond(EDS, '2', [bare(EDS, 'name-1')]);
+  t.equal(requests().length, 1, 'how many members it had is forgotten');
+  t.equal(stream.mustRestart, false);
+  t.end();
+});
+
 t.test('heartbeats do not answer a collection that is requested again (seed 116618)', (t) => {
   const { stream, subscribe, unsubscribe, requests, respond, held, status } = start();
   subscribe(CDS, 'other');
