@@ -85,7 +85,9 @@ function isLeftOver(
   const { typeUrl } = partsOf(name);
   if (sentMs >= connectedMs || client.type(typeUrl).subscribed.has(name)) return false;
   const list = isListed(name) ? client.listOf(typeUrl) : undefined;
-  if (list !== undefined && oracle.mayStayUnproven(list)) return true;
+  // The guard of the list's authority judges the members, whatever their own is (seed 123251).
+  if (list !== undefined && (oracle.mayStayUnproven(list) || oracle.keepsDeleted(list)))
+    return true;
   // A client may have the right to a name and not to its collection (seed 53681).
   return [name, globOf(name)].some((one) =>
     mayHaveBeenDenied(oracle.history.maps, client.spec.name, one),

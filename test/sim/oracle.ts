@@ -435,7 +435,7 @@ export class Oracle {
    */
   truth(name: string): Way | 'nothing' | 'unsure' {
     let at = name;
-    let keeps = this.#keepsDeleted(name);
+    let keeps = this.keepsDeleted(name);
     for (let hops = 0; hops <= MAX_HOPS; hops++) {
       const primaries = this.history.placesIn(this.map, at).filter(({ isPrimary }) => isPrimary);
       const place = primaries.find(({ source, name: there }) =>
@@ -450,7 +450,7 @@ export class Oracle {
       }
       if (problemIn(this.map, at, publication.redirect)) return 'unsure';
       at = publication.redirect;
-      keeps ||= this.#keepsDeleted(at);
+      keeps ||= this.keepsDeleted(at);
     }
     return 'unsure';
   }
@@ -492,7 +492,7 @@ export class Oracle {
     if (!publication?.list) {
       // Nothing says that a list is deleted that a source of the state of the world had.
       const stays = primary !== undefined && this.#hidesAbsence(primary);
-      return stays || this.#keepsDeleted(list) ? 'unsure' : expected;
+      return stays || this.keepsDeleted(list) ? 'unsure' : expected;
     }
     for (const entry of publication.list) {
       if (listProblem(this.map, list, entry)) return 'unsure';
@@ -616,7 +616,8 @@ export class Oracle {
     return names.some((name) => typeof this.truth(name) !== 'string');
   }
 
-  #keepsDeleted(name: string): boolean {
+  /** May the operator's map keep this name, or the members of this list, after their source deleted them? */
+  keepsDeleted(name: string): boolean {
     const spec = this.map.authorities.get(partsOf(name).authority);
     if (!spec) return false;
     return spec.ignoreDeletion || spec.failover.deletionGuard.then === 'keep';

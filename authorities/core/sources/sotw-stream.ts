@@ -77,7 +77,7 @@ interface TypeState {
   readonly leftOut: Map<SourceSubscription, boolean>;
   /** Names that were left out, and that no response since had. */
   readonly awaited: Set<SourceSubscription>;
-  /** Globs of types that come in parts, left and subscribed again, until all of their members came. */
+  /** Globs that were left and subscribed again, until all of their members came. */
   readonly lost: Map<SourceSubscription, Lost>;
   /** Globs that the last response did not answer for certain. */
   readonly lacking: Set<SourceSubscription>;
@@ -87,6 +87,8 @@ interface TypeState {
 interface Lost {
   /** How many the stream had sent. */
   readonly members: number;
+  /** When the collection was subscribed again. */
+  readonly againMs: number;
   /** The collection was left out a second time. */
   readonly isRepeated: boolean;
 }
@@ -146,10 +148,10 @@ export class SotwStream implements SourceStream {
     if (state && members !== undefined) {
       // The server may not know that the collection was left, and a part of it that is under way would pass for the
       // answer (seeds 92943, 108994).
-      if (subscription.name.isGlob) state.leftOut.set(subscription, true);
-      else this.#again.add(subscription);
-      const comesInParts = subscription.name.isGlob && !isWholeInSotw(typeUrl);
-      if (comesInParts) state.lost.set(subscription, { members, isRepeated: false });
+      if (subscription.name.isGlob) {
+        state.leftOut.set(subscription, true);
+        state.lost.set(subscription, { members, againMs: nowMs, isRepeated: false });
+      } else this.#again.add(subscription);
     }
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
@@ -416,26 +418,24 @@ export class SotwStream implements SourceStream {
       if (isHeartbeat(response)) state.leftOut.set(one, true);
       else if (!one.name.isGlob) {
         if (!sent.has(one.name.key)) state.leftOut.set(one, false);
-      } else if (isWholeInSotw(one.typeUrl)) this.#settleWhole(one, arrivedMs);
-      else this.#settlePart(state, one);
+      } else this.#settleGlob(state, one, arrivedMs);
     }
     state.awaited.clear();
   }
 
   /**
+   * With fewer members than before, the response may be older than the requests (seed 735).
+   *
    * A whole set has all of its collections, and to leave one out again would delete it (seed 114188). But of a
    * collection that was requested again while the set was read in portions, the first part is lost (seed 110250).
    */
-  #settleWhole(glob: SourceSubscription, arrivedMs: number): void {
-    if ((this.#addedMs.get(glob) ?? 0) > arrivedMs) this.#isStuck = true;
-  }
-
-  /** With fewer members than before, the response may be older than the requests (seed 735). */
-  #settlePart({ lost, leftOut }: TypeState, glob: SourceSubscription): void {
+  #settleGlob({ lost, leftOut }: TypeState, glob: SourceSubscription, arrivedMs: number): void {
     const before = lost.get(glob);
-    if (!before || this.#contents.memberCount(glob) >= before.members) lost.delete(glob);
-    else if (before.isRepeated) this.#isStuck = true;
-    else {
+    lost.delete(glob);
+    if (!before) return;
+    if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= before.againMs > arrivedMs;
+    else if (this.#contents.memberCount(glob) < before.members) {
+      this.#isStuck ||= before.isRepeated;
       lost.set(glob, { ...before, isRepeated: true });
       leftOut.set(glob, true);
     }
