@@ -21,7 +21,7 @@ const LEAVE_MS = 2_000;
 export function checkEnd(scene: Scene): void {
   for (const link of scene.clients) {
     const { client } = link;
-    if (!link.isOpen && !mayWander(scene, link))
+    if (!link.isOpen && !mayWander(scene, client))
       throw new Violation('2', `${client.spec.name} is not connected`);
     // A TTL that ends now is reported now.
     const sentMs = client.unacknowledgedSinceMs ?? Infinity;
@@ -42,7 +42,7 @@ export function checkEnd(scene: Scene): void {
     for (const { id, failover } of federation.groups) {
       if (failover.kind === 'primary' || failover.kind === 'idle') continue;
       const isOnItsWay = failover.kind === 'connecting' || failover.kind === 'reconnecting';
-      if (isOnItsWay && scene.clients.some((link) => mayWander(scene, link))) continue;
+      if (isOnItsWay && scene.clients.some(({ client }) => mayWander(scene, client))) continue;
       throw new Violation('2', `${name} ${id} is ${failover.kind} though all is well`);
     }
   }

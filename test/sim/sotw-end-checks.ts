@@ -7,12 +7,14 @@ import type { Scene } from './scene.js';
 import { isWhole, type SotwClient } from './sotw-client.js';
 import { BEFORE_STREAM, type SotwHeld } from './sotw-state.js';
 import { mayHaveNoSet, maySendNothing } from './sotw-waits.js';
+import { mayWander } from './wanderers.js';
 
 /** @throws Violation */
 export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string): void {
   const { subscribed, offered, asked, left, covered } = client.type(typeUrl);
-  const isDue = !maySendNothing(scene.oracle, client);
-  if (subscribed.size > 0 && client.responsesOfStream === 0 && isDue) {
+  const hasResponse = client.responsesOfStream > 0;
+  if (!hasResponse && mayWander(scene, client)) return;
+  if (subscribed.size > 0 && !hasResponse && !maySendNothing(scene.oracle, client)) {
     throw new Violation('19', `${client.spec.name} never has a response`);
   }
   if (client.isFull(typeUrl) || mayHaveNoSet(scene.oracle, client, typeUrl)) return;
