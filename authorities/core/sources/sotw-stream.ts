@@ -535,8 +535,10 @@ export class SotwStream implements SourceStream {
       return;
     }
     const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
-    if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);
-    else this.#contents.timeOut(subscription);
+    if (!hasSet || name.isGlob) this.#contents.timeOut(subscription);
+    // The last set has it, as a member of a collection: go-control-plane does not send that again.
+    else if (this.#contents.entry(typeUrl, name)) this.#contents.confirm(subscription);
+    else this.#contents.remove(typeUrl, name, true);
   }
 
   nextDeadlineMs(): number | undefined {

@@ -424,6 +424,11 @@ export class SourceContents {
     this.timeOut(subscription, error);
   }
 
+  /** What is held of this name is its answer. */
+  confirm(subscription: SourceSubscription): void {
+    this.#settle(subscription, 'present', false);
+  }
+
   /** The source did not answer in time. Held content stays. */
   timeOut(subscription: SourceSubscription, error?: RpcStatus): void {
     subscription.deadlineMs = undefined;

@@ -283,6 +283,27 @@ t.test('the timeout of a name that was left does not remove it as a member of a 
   t.end();
 });
 
+t.test(
+  'a member that is subscribed by its name too stays, although the server does not send it again (invariant 3)',
+  (t) => {
+    // Simulation, seed 125286. go-control-plane responds to no name that it has sent.
+    const { stream, subscribe, requests, respond, held, status, changes } = start();
+    subscribe(CDS, '*');
+    stream.handleOpened();
+    requests();
+    respond(CDS, '1', [bare(CDS, 'a')]);
+    requests();
+    changes();
+    subscribe(CDS, 'a', 1_000);
+    t.match(requests(1_000), [{ names: ['*', 'a'] }]);
+    stream.handleTimer(1_000 + STREAM_OPTIONS.resourceTimeoutMs);
+    t.strictSame(held(CDS), ['a']);
+    t.strictSame(changes(), []);
+    t.equal(status(CDS, 'a'), 'present');
+    t.end();
+  },
+);
+
 t.test('an empty response answers the wildcard of the first request', (t) => {
   const { stream, subscribe, requests, respond, status } = start();
   subscribe(CDS, '*');
