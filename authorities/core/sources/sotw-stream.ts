@@ -530,15 +530,13 @@ export class SotwStream implements SourceStream {
     // It may have been unsubscribed meanwhile, and a collection may hold the name as a member.
     const isOpen = this.#contents.subscription(typeUrl, name) === subscription;
     if (!isOpen || status !== 'requested') return;
-    if (this.#again.has(subscription)) {
-      this.#isStuck = true;
-      return;
-    }
+    const isHeld = this.#contents.entry(typeUrl, name) !== undefined;
     const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
-    if (!hasSet || name.isGlob) this.#contents.timeOut(subscription);
     // The last set has it, as a member of a collection: go-control-plane does not send that again.
-    else if (this.#contents.entry(typeUrl, name)) this.#contents.confirm(subscription);
-    else this.#contents.remove(typeUrl, name, true);
+    if (isHeld && hasSet) this.#contents.confirm(subscription);
+    else if (!isHeld && this.#again.has(subscription)) this.#isStuck = true;
+    else if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);
+    else this.#contents.timeOut(subscription);
   }
 
   nextDeadlineMs(): number | undefined {

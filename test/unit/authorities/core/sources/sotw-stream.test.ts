@@ -287,7 +287,7 @@ t.test(
   'a member that is subscribed by its name too stays, although the server does not send it again (invariant 3)',
   (t) => {
     // Simulation, seed 125286. go-control-plane responds to no name that it has sent.
-    const { stream, subscribe, requests, respond, held, status, changes } = start();
+    const { stream, subscribe, unsubscribe, requests, respond, held, status, changes } = start();
     subscribe(CDS, '*');
     stream.handleOpened();
     requests();
@@ -300,6 +300,20 @@ t.test(
     t.strictSame(held(CDS), ['a']);
     t.strictSame(changes(), []);
     t.equal(status(CDS, 'a'), 'present');
+    for (const typeUrl of [CDS, EDS]) {
+      subscribe(typeUrl, '*');
+      subscribe(typeUrl, 'a');
+      requests();
+      respond(typeUrl, '2', [bare(typeUrl, 'a')]);
+      requests();
+      unsubscribe(typeUrl, 'a');
+      requests();
+      subscribe(typeUrl, 'a', 50_000);
+      requests(50_000);
+    }
+    stream.handleTimer(50_000 + STREAM_OPTIONS.resourceTimeoutMs);
+    t.equal(stream.mustRestart, false, 'left and subscribed again');
+    t.strictSame([held(CDS), held(EDS)], [['a'], ['a']]);
     t.end();
   },
 );
