@@ -6,11 +6,10 @@ import { SotwClient } from './sotw-client.js';
 import { isWholeType } from './upstream-wire.js';
 
 /**
- * May a client go from instance to instance for ever, because no source says anything about its names?
- * Each time the instance opens a stream, which counts as live only when
- * the source has been silent for a while, and the client has no stream until it comes back. An absent cluster of a
- * state-of-the-world source is proven absent only after `resource_timeout`, and the stream ends before. Found by
- * seeds 23014, 485 and 23451.
+ * May a client go from instance to instance for ever, because no source says anything about its names? Each time the
+ * instance opens a stream, which counts as live only when the source has been silent for a while, and the client has no
+ * stream until it comes back. An absent cluster of a state-of-the-world source is proven absent only after
+ * `resource_timeout`, and the stream ends before. Found by seeds 23014, 485 and 23451.
  */
 export function mayWander(scene: Scene, client: ModelClient): boolean {
   if (!scene.spec.sotw.endsUnanswerable) return false;
