@@ -130,16 +130,22 @@ t.test('a response that was under way repeats a request for a name, once (seed 4
   t.end();
 });
 
+/** A collection of endpoints, beside another name, with the members a and b. */
+function withTwoMembers() {
+  const rig = start();
+  rig.subscribe(EDS, 'other');
+  rig.subscribe(EDS, '*');
+  rig.stream.handleOpened();
+  rig.requests();
+  rig.respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
+  rig.requests();
+  return rig;
+}
+
 t.test(
   'a collection that was left and subscribed again is requested once more (seed 92943)',
   (t) => {
-    const { stream, subscribe, unsubscribe, requests, respond } = start();
-    subscribe(EDS, 'other');
-    subscribe(EDS, '*');
-    stream.handleOpened();
-    requests();
-    respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
-    requests();
+    const { stream, subscribe, unsubscribe, requests, respond } = withTwoMembers();
     unsubscribe(EDS, '*');
     t.match(requests(), [{ names: ['other'] }]);
     subscribe(EDS, '*');
@@ -160,13 +166,7 @@ t.test(
 t.test(
   'a collection that has fewer members after it was left out twice needs a new stream (seed 735)',
   (t) => {
-    const { stream, subscribe, unsubscribe, requests, respond } = start();
-    subscribe(EDS, 'other');
-    subscribe(EDS, '*');
-    stream.handleOpened();
-    requests();
-    respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
-    requests();
+    const { stream, subscribe, unsubscribe, requests, respond } = withTwoMembers();
     unsubscribe(EDS, '*');
     subscribe(EDS, '*');
     for (const version of ['2', '3']) {
