@@ -22,6 +22,7 @@ import {
   readTag,
   readText,
   spliceResponse,
+  type Chunks,
   subReader,
   TooMany,
   wireType,
@@ -209,12 +210,12 @@ export interface DeltaResponseParts {
   readonly typeUrl: string;
   readonly nonce: string;
   /** Encoded `resources` fields, with tag and length. */
-  readonly resources: readonly Uint8Array[];
+  readonly resources: readonly Buffer[];
   readonly removed: readonly string[];
   readonly errors: readonly ResourceError[];
 }
 
-export function encodeDeltaResponse(parts: DeltaResponseParts): Buffer {
+export function encodeDeltaResponse(parts: DeltaResponseParts): Chunks {
   return spliceResponse(parts.typeUrl, parts.nonce, parts.resources, encodeTail(parts));
 }
 

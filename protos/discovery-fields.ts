@@ -301,34 +301,65 @@ export function writeErrors(
 }
 
 /**
+ * A message in chunks, in this order. A large resource is a chunk of its own, and the same chunk in every
+ * message that has it.
+ */
+export type Chunks = readonly Buffer[];
+
+/** A smaller piece is copied, since one buffer costs less than three. Bytes. */
+const SHARED_PIECE_BYTES = 16_384;
+
+/** @returns of the whole message. Bytes. */
+export function sizeOf(chunks: Chunks): number {
+  let size = 0;
+  for (const { length } of chunks) size += length;
+  return size;
+}
+
+/** @returns the message in one buffer */
+export function wholeOf(chunks: Chunks): Buffer {
+  const [only] = chunks;
+  return only && chunks.length === 1 ? only : Buffer.concat(chunks);
+}
+
+/**
  * Encodes a delta or state-of-the-world response. Both have the same field numbers for type (4),
  * nonce (5) and resources (2).
- * @param pieces encoded `resources` fields, copied unchanged
+ * @param pieces encoded `resources` fields, unchanged in the response
  * @param tail all other fields, encoded
  */
 export function spliceResponse(
   typeUrl: string,
   nonce: string,
-  pieces: readonly Uint8Array[],
+  pieces: readonly Buffer[],
   tail: Uint8Array,
-): Buffer {
+): Chunks {
   const head = typeHead(typeUrl);
   const nonceSize = Buffer.byteLength(nonce);
   if (nonceSize > 0x7f) throw new RangeError('a nonce is longer than 127 bytes');
   let size = head.length + 2 + nonceSize + tail.length;
-  for (const piece of pieces) size += piece.length;
+  for (const { length } of pieces) if (length < SHARED_PIECE_BYTES) size += length;
   const out = Buffer.allocUnsafe(size);
   out.set(head, 0);
   let at = head.length;
   out[at++] = 0x2a;
   out[at++] = nonceSize;
   at += out.write(nonce, at, 'utf8');
+  const chunks: Buffer[] = [];
+  let chunkStart = 0;
   for (const piece of pieces) {
-    out.set(piece, at);
-    at += piece.length;
+    if (piece.length < SHARED_PIECE_BYTES) {
+      out.set(piece, at);
+      at += piece.length;
+    } else {
+      if (at > chunkStart) chunks.push(out.subarray(chunkStart, at));
+      chunks.push(piece);
+      chunkStart = at;
+    }
   }
   out.set(tail, at);
-  return out;
+  if (size > chunkStart) chunks.push(chunkStart === 0 ? out : out.subarray(chunkStart));
+  return chunks;
 }
 
 const typeHeads = new Map<string, Uint8Array>();

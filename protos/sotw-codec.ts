@@ -27,6 +27,7 @@ import {
   readTag,
   readText,
   spliceResponse,
+  type Chunks,
   TooMany,
   wireType,
   writeErrors,
@@ -159,12 +160,12 @@ export interface SotwResponseParts {
   readonly nonce: string;
   readonly versionInfo: string;
   /** Encoded `resources` fields, with tag and length. */
-  readonly resources: readonly Uint8Array[];
+  readonly resources: readonly Buffer[];
   readonly errors: readonly ResourceError[];
 }
 
 /** Encodes a response. Protobuf fields may have any order, so the version follows the resources. */
-export function encodeSotwResponse(parts: SotwResponseParts): Buffer {
+export function encodeSotwResponse(parts: SotwResponseParts): Chunks {
   const writer = Writer.create().uint32(0x0a).string(parts.versionInfo);
   writeErrors(writer, 0x3a, parts.errors);
   return spliceResponse(parts.typeUrl, parts.nonce, parts.resources, writer.finish());

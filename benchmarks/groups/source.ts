@@ -12,7 +12,7 @@ const CLUSTER = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
 const BODY = Buffer.concat([Buffer.from([0x0a, 3]), Buffer.from('web')]);
 const { bytes: resource } = encodeResourceField('web', '1', CLUSTER, BODY);
 const RESPONSE = { typeUrl: CLUSTER, nonce: '1', resources: [resource], removed: [], errors: [] };
-const response = framed([encodeDeltaResponse(RESPONSE)]);
+const response = framed(encodeDeltaResponse(RESPONSE));
 
 let connections = 0;
 const server = createServer();

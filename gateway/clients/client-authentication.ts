@@ -3,6 +3,7 @@
  * way to the gateway: the name in its certificate, else its token, else none.
  */
 import type { ClientCertificate } from '../../authorities/index.js';
+import type { Chunks } from '../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import {
   identityOf,
@@ -170,8 +171,8 @@ class CallPort implements StreamPort {
     this.#call.goAway();
   }
 
-  write(bytes: Buffer): boolean {
-    return this.#call.write(bytes);
+  write(message: Chunks): boolean {
+    return this.#call.write(message);
   }
 
   end(status: RpcStatus | undefined): void {

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ClientCertificate, ClientIdentity } from '../../authorities/index.js';
 import type { ClientRule, OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
+import type { Chunks } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { noMap, ownMap } from '../../protos/empty-collections.js';
 import type { ClientScope } from '../core/session/asked-name.js';
@@ -44,7 +45,7 @@ export interface StreamPort {
   /** The stream ends after this time, because the client's token expires. Milliseconds. */
   readonly validForMs?: number | undefined;
   /** @returns false when the stream must wait for `handleDrain` before the next write. */
-  write(bytes: Buffer): boolean;
+  write(message: Chunks): boolean;
   /** Ends the stream; `undefined` is OK. */
   end(status: RpcStatus | undefined): void;
   /** Reads no more of the client until `readOn`; absent: no message comes before a response. */
@@ -115,7 +116,7 @@ export interface StreamContext {
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
   /** A response was written, which the session made at this time; absent: traces are off. */
-  readonly onWritten?: ((stream: ClientStream, bytes: Buffer, atMs: number) => void) | undefined;
+  readonly onWritten?: ((stream: ClientStream, message: Chunks, atMs: number) => void) | undefined;
   /** Gateway code threw: the stream ends, the process continues. */
   readonly onError: (error: unknown) => void;
 }
@@ -467,11 +468,11 @@ export class ClientStream<
     this.#timer = undefined;
     while (this.#writable) {
       const nowMs = this.#context.clock();
-      const bytes = this.session.poll(nowMs);
-      if (!bytes) break;
+      const response = this.session.poll(nowMs);
+      if (!response) break;
       this.#hasWritten = true;
-      this.#writable = this.#options.port.write(bytes);
-      this.#context.onWritten?.(this, bytes, nowMs);
+      this.#writable = this.#options.port.write(response.chunks);
+      this.#context.onWritten?.(this, response.chunks, nowMs);
     }
     this.#tellEvents();
     const dueMs = this.session.nextDeadlineMs;

@@ -62,7 +62,7 @@ export function fetchMethod(
 function respond(call: GrpcCall, reply: PollReply): void {
   switch (reply.kind) {
     case 'response':
-      call.write(reply.bytes);
+      call.write(reply.message);
       call.end(undefined);
       return;
     case 'unchanged':

@@ -5,6 +5,7 @@
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { ClientCertificate } from '../../authorities/index.js';
+import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
 import { MessageReader, PREFIX_BYTES } from './message-reader.js';
@@ -230,24 +231,28 @@ export class GrpcCall {
   }
 
   /** @returns false when the caller must wait for `onDrain` before the next write. */
-  write(message: Buffer): boolean {
+  write(message: Chunks): boolean {
     const stream = this.#stream;
     // Its close is about to be reported.
     if (stream.destroyed || stream.closed) return false;
     if (!stream.headersSent) stream.respond(RESPONSE_HEADERS, RESPONSE_OPTIONS);
     if (stream.writableLength === 0) this.#aheadBytes = 0;
-    this.#aheadBytes += message.length + UNREAD_MESSAGE_COST_BYTES;
+    const size = sizeOf(message);
+    this.#aheadBytes += size + UNREAD_MESSAGE_COST_BYTES;
     const isOpen = this.#aheadBytes <= this.#options.writeAheadBytes;
     const onWritten = isOpen ? undefined : this.#handleWritten;
-    if (message.length < COPIED_BYTES) {
-      stream.write(framed(message), onWritten);
+    const [only] = message;
+    if (only && message.length === 1 && size < COPIED_BYTES) {
+      stream.write(framed(only), onWritten);
     } else {
       const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
-      writePrefix(prefix, message.length);
-      // Both in one write: the message would otherwise wait until the prefix is on its way.
+      writePrefix(prefix, size);
+      // All in one write: each chunk would otherwise wait until the one before is on its way.
       stream.cork();
       stream.write(prefix);
-      stream.write(message, onWritten);
+      message.forEach((chunk, at) => {
+        stream.write(chunk, at === message.length - 1 ? onWritten : undefined);
+      });
       stream.uncork();
     }
     return isOpen;

@@ -59,7 +59,7 @@ export class HealthService {
         if (typeof status !== 'string') call.end(status);
         else if (status === 'SERVICE_UNKNOWN') call.end(UNKNOWN_SERVICE);
         else {
-          call.write(encodeHealthResponse(status));
+          call.write([encodeHealthResponse(status)]);
           call.end(undefined);
         }
       },
@@ -164,6 +164,6 @@ class Watch {
   #tell(): void {
     if (!this.#isWritable || this.#due === this.#told) return;
     this.#told = this.#due;
-    this.#isWritable = this.#call.write(encodeHealthResponse(this.#due));
+    this.#isWritable = this.#call.write([encodeHealthResponse(this.#due)]);
   }
 }

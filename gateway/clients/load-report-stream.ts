@@ -167,7 +167,7 @@ export class LoadReportStream {
     // `onReady` may come before the constructor of the session returns.
     if (!this.#session || !this.#writable) return;
     const bytes = this.#session.poll();
-    if (bytes) this.#writable = this.#options.port.write(Buffer.from(bytes));
+    if (bytes) this.#writable = this.#options.port.write([Buffer.from(bytes)]);
     const dueMs = this.#session.nextDeadlineMs;
     if (dueMs === undefined) return;
     this.#timer = setTimeout(

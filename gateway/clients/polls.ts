@@ -10,6 +10,7 @@
 import { createHash } from 'node:crypto';
 import type { ClientCertificate } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import type { Chunks } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import type { ClientProof, Identified, IdentifiedClient } from './client-authentication.js';
@@ -37,7 +38,7 @@ export interface PollPeer {
 }
 
 export type PollReply =
-  | { readonly kind: 'response'; readonly bytes: Buffer }
+  | { readonly kind: 'response'; readonly message: Chunks }
   /** The client holds the latest content, or the gateway cannot say yet that it does not. */
   | { readonly kind: 'unchanged' }
   /** The client holds nothing, and the gateway does not know the content yet. */
@@ -250,8 +251,8 @@ export class Polls {
       userAgent: peer.userAgent,
       headerValues: peer.headerValues,
       certificate: peer.certificate,
-      write: (bytes) => {
-        this.#reply(lease, { kind: 'response', bytes });
+      write: (message) => {
+        this.#reply(lease, { kind: 'response', message });
         return true;
       },
       end: (status) => {

@@ -4,6 +4,7 @@
  * receive, and makes their responses.
  */
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { wholeOf } from '../../protos/discovery-fields.js';
 import { requestFromJson, responseToJson } from '../../protos/discovery-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import type { PollPeer, PollReply, Polls } from './polls.js';
@@ -133,7 +134,7 @@ export class RestDiscovery {
   #responseTo(service: DiscoveryService, reply: PollReply): RestResponse {
     switch (reply.kind) {
       case 'response':
-        return this.#content(service, reply.bytes);
+        return this.#content(service, wholeOf(reply.message));
       case 'unchanged':
         return { status: 304, headers: {}, body: '' };
       case 'unknown':

@@ -12,6 +12,7 @@ import {
 import { SotwSession } from '../../gateway/core/sotw/sotw-session.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import type { OldStyleSpec } from '../../config/model.js';
+import { wholeOf } from '../../protos/discovery-fields.js';
 import { decodeDeltaRequest, decodeDeltaResponse } from '../../protos/delta-codec.js';
 import type { Decoded, DeltaRequest, SotwRequest } from '../../protos/discovery.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
@@ -148,10 +149,10 @@ class World implements Subject {
   #read(): void {
     for (let polls = 0; ; polls++) {
       assert.ok(polls < MAX_POLLS, 'the responses come to an end');
-      const bytes = this.#session.poll(this.#instance.nowMs);
-      if (!bytes) return;
+      const sent = this.#session.poll(this.#instance.nowMs);
+      if (!sent) return;
       if (this.#flavour === SOTW) continue;
-      const response = decodeDeltaResponse(bytes, Infinity);
+      const response = decodeDeltaResponse(wholeOf(sent.chunks), Infinity);
       assert.ok(response.ok, 'a client can decode the response');
       const { nonce } = response.message;
       assert.ok(nonce !== '' && !this.#nonces.has(nonce), 'nonces are unique (invariant 5)');

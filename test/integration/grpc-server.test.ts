@@ -209,6 +209,24 @@ t.test(
   },
 );
 
+t.test('a message of several chunks arrives as one, in order with the others', async (t) => {
+  const { server, session } = await start(t);
+  const call = openHttp2Call(session);
+  call.write(FIRST);
+  await until('the stream is open', () => server.streams.length === 1);
+  const chunks = [Buffer.from('head'), Buffer.alloc(70_000, 'x'), Buffer.from('tail')];
+  const [stream] = server.streams;
+  stream!.say(Buffer.from('before'));
+  stream!.sayInChunks(chunks);
+  stream!.sayInChunks([Buffer.from('two '), Buffer.from('small')]);
+  await until('all have arrived', () => call.messages.length === 3);
+  t.strictSame(call.messages.map(String), [
+    'before',
+    Buffer.concat(chunks).toString(),
+    'two small',
+  ]);
+});
+
 t.test('grpc-js decodes the status message', async (t) => {
   const { server } = await start(t);
   const call = openAdsCall({

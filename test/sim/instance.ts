@@ -21,6 +21,7 @@ import type { Requester } from '../../gateway/core/rights/requester.js';
 import { rightsOf, verdictOf } from '../../gateway/core/rights/rights.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import { streamProtocols } from '../../gateway/clients/stream-protocols.js';
+import { wholeOf } from '../../protos/discovery-fields.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import {
   decodeCollections,
@@ -523,9 +524,9 @@ export class ServedStream {
     const armed = ++this.#timer;
     for (let round = 0; this.#writable; round++) {
       if (round > MAX_ROUNDS) throw new Violation('rest', 'responses without end');
-      const bytes = this.session.poll(this.#nowMs);
-      if (!bytes) break;
-      this.#writable = this.#port.write(bytes);
+      const response = this.session.poll(this.#nowMs);
+      if (!response) break;
+      this.#writable = this.#port.write(wholeOf(response.chunks));
     }
     this.#tellEvents();
     const dueMs = this.session.nextDeadlineMs;

@@ -14,11 +14,13 @@ import {
   type ClientStreamEvent,
   type StreamPort,
 } from '../../gateway/clients/client-stream.js';
+import type { EncodedResponse } from '../../gateway/core/cache/shared-responses.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import type { UnknownCall } from '../../gateway/clients/grpc-http2.js';
 import { FanOut } from '../../gateway/clients/fan-out.js';
 import { LongRequests } from '../../gateway/clients/long-requests.js';
 import { XdsServer } from '../../gateway/clients/xds-server.js';
+import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 
 interface BytesRequest {
@@ -36,13 +38,18 @@ export class ServedStream {
   userAgent = '';
   /** The reason of each close. */
   readonly closed: string[] = [];
-  readonly #responses: Buffer[] = [];
+  readonly #responses: EncodedResponse[] = [];
   #onReady: () => void = () => undefined;
   #end: (status: RpcStatus | undefined) => void = () => undefined;
 
   /** Queues responses; the shell takes them when the client can be written to. */
   say(...responses: readonly Buffer[]): void {
-    this.#responses.push(...responses);
+    for (const bytes of responses) this.sayInChunks([bytes]);
+  }
+
+  /** Queues one response. */
+  sayInChunks(chunks: Chunks): void {
+    this.#responses.push({ chunks, size: sizeOf(chunks), nonce: '', number: 0 });
     this.#onReady();
   }
 

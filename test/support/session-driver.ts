@@ -4,6 +4,7 @@ import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import { DeltaSession, type SessionOptions } from '../../gateway/core/delta/delta-session.js';
 import { ResourceCache, type CacheOptions } from '../../gateway/core/cache/resource-cache.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
+import { wholeOf } from '../../protos/discovery-fields.js';
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
 import { FakeDirectory } from './fake-directory.js';
@@ -95,8 +96,8 @@ export class ConnectedClient {
 
   /** The next response, if there is one now. */
   poll(): DeltaResponse | undefined {
-    const bytes = this.session.poll(this.#instance.nowMs);
-    return bytes && this.model.receive(bytes);
+    const response = this.session.poll(this.#instance.nowMs);
+    return response && this.model.receive(wholeOf(response.chunks));
   }
 
   /** All current responses, without ACKs. */

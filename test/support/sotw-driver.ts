@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import type { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { SotwSession, type SotwOptions } from '../../gateway/core/sotw/sotw-session.js';
+import { wholeOf } from '../../protos/discovery-fields.js';
 import type { RpcStatus, SotwRequest } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { parseResourceName } from '../../protos/resource-name.js';
@@ -272,8 +273,8 @@ export class SotwClient {
   // ---- responses ----------------------------------------------------------------------------
 
   poll(): SotwResponse | undefined {
-    const bytes = this.session.poll(this.#instance.nowMs);
-    return bytes && this.#receive(bytes);
+    const response = this.session.poll(this.#instance.nowMs);
+    return response && this.#receive(wholeOf(response.chunks));
   }
 
   pollAll(): readonly SotwResponse[] {

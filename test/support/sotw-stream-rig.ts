@@ -4,6 +4,7 @@
  */
 import { SotwStream } from '../../authorities/core/sources/sotw-stream.js';
 import { SourceContents } from '../../authorities/core/sources/source-contents.js';
+import { wholeOf } from '../../protos/discovery-fields.js';
 import { oldStyleName, type ResourceName } from '../../protos/resource-name.js';
 import { decodeSotwRequest, encodeSotwResponse } from '../../protos/sotw-codec.js';
 import { encodeResourceField } from '../../protos/resource-field.js';
@@ -96,7 +97,7 @@ export function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
     },
     respond: (typeUrl: string, versionInfo: string, resources: readonly Buffer[], nowMs = 0) => {
       const parts = { typeUrl, versionInfo, nonce: `n${++nonce}`, resources, errors: [] };
-      let read = stream.handleMessage(encodeSotwResponse(parts), at(nowMs));
+      let read = stream.handleMessage(wholeOf(encodeSotwResponse(parts)), at(nowMs));
       while (stream.inPortions.isMidResponse) read = stream.inPortions.continue(nowMs);
       return read;
     },

@@ -1,5 +1,6 @@
 /** The health service on the admin port: the same answers as on the port for clients. */
 import type { sendUnaryData, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
+import { wholeOf, type Chunks } from '../../../protos/discovery-fields.js';
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { HEALTH_SERVICE } from '../../../protos/health.js';
 import type { HealthService } from '../../clients/health-service.js';
@@ -18,8 +19,8 @@ export function healthHandlers(health: HealthService) {
     ): void => {
       let response: Buffer | null = null;
       const call = {
-        write: (bytes: Buffer) => {
-          response = bytes;
+        write: (message: Chunks) => {
+          response = wholeOf(message);
           return true;
         },
         end: (status: RpcStatus | undefined) => {
@@ -30,7 +31,7 @@ export function healthHandlers(health: HealthService) {
     },
     Watch: (call: ServerWritableStream<Buffer, Buffer>): void => {
       const handlers = health.watch({
-        write: (bytes) => call.write(bytes),
+        write: (message) => call.write(wholeOf(message)),
         end: (status) => {
           if (status) call.emit('error', errorOf(status));
           else call.end();

@@ -6,10 +6,13 @@
  * stream they rise, and a response that a stream has had already is encoded anew.
  */
 import { encodeDeltaAck } from '../../../protos/delta-codec.js';
+import { sizeOf, type Chunks } from '../../../protos/discovery-fields.js';
 import { encodeSotwAck, isSotwAck, type SotwAck } from '../../../protos/sotw-codec.js';
 
 export interface EncodedResponse {
-  readonly bytes: Buffer;
+  readonly chunks: Chunks;
+  /** Of all chunks. Bytes. */
+  readonly size: number;
   readonly nonce: string;
   /** The nonce as a number. */
   readonly number: number;
@@ -56,7 +59,7 @@ export class SharedResponses {
   encode(
     { kind, parts }: ResponseParts,
     lastNumber: number,
-    write: (nonce: string) => Buffer,
+    write: (nonce: string) => Chunks,
   ): EncodedResponse {
     const [first] = parts;
     const known = first && this.#shared.get(first);
@@ -65,7 +68,8 @@ export class SharedResponses {
     }
     const number = ++this.#nonces;
     const nonce = String(number);
-    const made = { bytes: write(nonce), nonce, number, kind, parts };
+    const chunks = write(nonce);
+    const made = { chunks, size: sizeOf(chunks), nonce, number, kind, parts };
     if (first) this.#keep(first, made);
     return made;
   }
@@ -116,7 +120,7 @@ export class SharedResponses {
   #keep(first: object, made: Shared): void {
     this.#drop(first);
     this.#shared.set(first, made);
-    this.#bytes += made.bytes.length;
+    this.#bytes += made.size;
     for (const oldest of this.#shared.keys()) {
       if (this.#shared.size <= MAX_SHARED && this.#bytes <= MAX_SHARED_BYTES) return;
       this.#drop(oldest);
@@ -124,7 +128,7 @@ export class SharedResponses {
   }
 
   #drop(first: object): void {
-    this.#bytes -= this.#shared.get(first)?.bytes.length ?? 0;
+    this.#bytes -= this.#shared.get(first)?.size ?? 0;
     this.#shared.delete(first);
   }
 }

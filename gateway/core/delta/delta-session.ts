@@ -410,7 +410,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   // ---- responses ----------------------------------------------------------------------------
 
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
-  poll(nowMs: number): Buffer | undefined {
+  poll(nowMs: number): EncodedResponse | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
     // A response between two portions could contradict the names and versions that are left.
@@ -444,7 +444,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#events.take();
   }
 
-  #pollRefusals(nowMs: number): Buffer | undefined {
+  #pollRefusals(nowMs: number): EncodedResponse | undefined {
     for (const typeUrl of this.#refusals.types) {
       if (this.awaitsWildcard(typeUrl)) continue;
       const goesOn = this.#refusals.isUnderWay(typeUrl);
@@ -458,18 +458,23 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return undefined;
   }
 
-  #sendAside(typeUrl: string, answer: ResponseContent, goesOn: boolean, nowMs: number): Buffer {
+  #sendAside(
+    typeUrl: string,
+    answer: ResponseContent,
+    goesOn: boolean,
+    nowMs: number,
+  ): EncodedResponse {
     let asides = this.#asides.get(typeUrl);
     if (!asides) {
       asides = new Unacknowledged();
       this.#asides = ownMap(this.#asides).set(typeUrl, asides);
     }
-    const { bytes, nonce } = this.#encode(typeUrl, undefined, answer);
-    asides.handleSent(nonce, false, goesOn, nowMs);
-    return bytes;
+    const encoded = this.#encode(typeUrl, undefined, answer);
+    asides.handleSent(encoded.nonce, false, goesOn, nowMs);
+    return encoded;
   }
 
-  #pollAdditions(nowMs: number): Buffer | undefined {
+  #pollAdditions(nowMs: number): EncodedResponse | undefined {
     for (const subscriptions of this.#allSubscriptions) {
       if (!subscriptions.hasAdditions) {
         subscriptions.waitingSinceMs = undefined;
@@ -492,7 +497,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return undefined;
   }
 
-  #pollRemovals(nowMs: number): Buffer | undefined {
+  #pollRemovals(nowMs: number): EncodedResponse | undefined {
     if (this.#claims) this.#settleDoubts(this.#claims, nowMs);
     const all = this.#allSubscriptions;
     for (let at = all.length - 1; at >= 0; at--) {
@@ -524,7 +529,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * Sends one empty response to a resumed client that misses nothing: only a response resets
    * Envoy's reconnect backoff (ENVOY 13).
    */
-  #pollGreeting(nowMs: number): Buffer | undefined {
+  #pollGreeting(nowMs: number): EncodedResponse | undefined {
     if (
       this.#responses > 0 ||
       this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.isWaiting)
@@ -558,10 +563,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
   }
 
-  #send(subscriptions: DeltaSubscriptions, answer: ResponseContent, nowMs: number): Buffer {
-    const { bytes, nonce } = this.#encode(subscriptions.typeUrl, subscriptions, answer);
-    subscriptions.handleSent(nonce, answer, nowMs);
-    return bytes;
+  #send(
+    subscriptions: DeltaSubscriptions,
+    answer: ResponseContent,
+    nowMs: number,
+  ): EncodedResponse {
+    const encoded = this.#encode(subscriptions.typeUrl, subscriptions, answer);
+    subscriptions.handleSent(encoded.nonce, answer, nowMs);
+    return encoded;
   }
 
   /** @param sender undefined: the response belongs to no subscriptions */
@@ -585,7 +594,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       resources: resourceCount,
       removed: removed.length,
       errors: errors.length,
-      bytes: encoded.bytes.length,
+      bytes: encoded.size,
     });
     return encoded;
   }

@@ -7,7 +7,7 @@ import { errorSize, type MessageLimit } from './message-limit.js';
 
 /** Contents of one response. */
 export interface ResponseContent {
-  readonly pieces: readonly Uint8Array[];
+  readonly pieces: readonly Buffer[];
   readonly resourceCount: number;
   readonly removed: readonly string[];
   readonly errors: readonly ResourceError[];
@@ -23,7 +23,7 @@ export const NOTHING: ResponseContent = {
   bringsNew: false,
 };
 
-const NO_PIECES: Uint8Array[] = [];
+const NO_PIECES: Buffer[] = [];
 
 /** Collects the contents of one response. */
 export class Draft {
@@ -70,7 +70,7 @@ export class Draft {
     this.#bringsNew ||= isNew;
   }
 
-  #put(piece: Uint8Array): void {
+  #put(piece: Buffer): void {
     this.#pieces = appended(this.#pieces, piece);
   }
 

@@ -4,6 +4,7 @@
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
+import type { EncodedResponse } from '../cache/shared-responses.js';
 import type { StreamNames } from '../quotas/stream-names.js';
 import type { Judge } from '../rights/rights.js';
 import type { ClientScope } from './asked-name.js';
@@ -73,8 +74,8 @@ export interface StreamSession<Request> {
   continueRequest(nowMs: number): RpcStatus | undefined;
   /** The rules for clients, or what they say of this client, changed. */
   handleRightsChanged(): void;
-  /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
-  poll(nowMs: number): Buffer | undefined;
+  /** The next response, or undefined until something changes or `nextDeadlineMs`. */
+  poll(nowMs: number): EncodedResponse | undefined;
   /** The end of a wait: when to call `poll` again if nothing changes before. */
   readonly nextDeadlineMs: number | undefined;
   /** Events since the last call. */

@@ -10,6 +10,7 @@
  * that there is none. A request for known content that did not change is answered at once.
  */
 import { STATUS_CODE, type RpcStatus, type SotwRequest } from '../../../protos/discovery.js';
+import type { EncodedResponse } from '../cache/shared-responses.js';
 import type { ClientScope } from '../session/asked-name.js';
 import { SessionEvents } from '../session/session-events.js';
 import type { SessionEvent, StreamSession, SubscriptionsView } from '../session/stream-session.js';
@@ -108,7 +109,7 @@ export class PollSession implements StreamSession<SotwRequest> {
     this.#pending = undefined;
   }
 
-  poll(nowMs: number): Buffer | undefined {
+  poll(nowMs: number): EncodedResponse | undefined {
     const pending = this.#pending;
     if (!pending || this.isMidRequest) return undefined;
     const isOver = nowMs >= pending.untilMs;
@@ -117,14 +118,14 @@ export class PollSession implements StreamSession<SotwRequest> {
       this.#contents.putOff();
       return undefined;
     }
-    const bytes = this.#contents.poll(nowMs);
+    const response = this.#contents.poll(nowMs);
     const { lastResponse } = this.#contents;
-    if (bytes && lastResponse) {
+    if (response && lastResponse) {
       this.#nonce = lastResponse.nonce;
       this.#clientVersion = lastResponse.versionInfo;
       const isSame = lastResponse.versionInfo === pending.versionInfo;
       this.#settle(isSame ? 'unchanged' : 'sent');
-      return isSame ? undefined : bytes;
+      return isSame ? undefined : response;
     }
     // A removal waits for a moment in which nothing is added.
     if (!isOver && (isNew || this.#contents.nextDeadlineMs !== undefined)) return undefined;

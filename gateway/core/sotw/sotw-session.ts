@@ -314,7 +314,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   // ---- responses ----------------------------------------------------------------------------
 
-  poll(nowMs: number): Buffer | undefined {
+  poll(nowMs: number): EncodedResponse | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
     // A set between two portions would lack the names that are left.
@@ -347,7 +347,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
   }
 
-  #pollAdditions(nowMs: number): Buffer | undefined {
+  #pollAdditions(nowMs: number): EncodedResponse | undefined {
     this.#judgeLosses(nowMs);
     for (const subscriptions of this.#allSubscriptions) {
       this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
@@ -366,14 +366,15 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       subscriptions.waitingSinceMs = undefined;
-      const bytes = this.#take(subscriptions, false, nowMs) ?? this.#takeRipe(subscriptions, nowMs);
-      if (bytes) return bytes;
+      const response =
+        this.#take(subscriptions, false, nowMs) ?? this.#takeRipe(subscriptions, nowMs);
+      if (response) return response;
     }
     return undefined;
   }
 
   /** `take` processed names that may need a placeholder: later, or now (seed 67443). */
-  #takeRipe(subscriptions: SotwSubscriptions, nowMs: number): Buffer | undefined {
+  #takeRipe(subscriptions: SotwSubscriptions, nowMs: number): EncodedResponse | undefined {
     this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
     return subscriptions.hasWork ? this.#take(subscriptions, false, nowMs) : undefined;
   }
@@ -427,7 +428,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#losses.noteDoubts([...doubted, ...known].filter(isSettled), nowMs);
   }
 
-  #pollRemovals(nowMs: number): Buffer | undefined {
+  #pollRemovals(nowMs: number): EncodedResponse | undefined {
     for (const subscriptions of this.#allSubscriptions.toReversed()) {
       if (!subscriptions.hasRemovals) {
         subscriptions.removalsSinceMs = undefined;
@@ -444,8 +445,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       subscriptions.removalsSinceMs = undefined;
-      const bytes = this.#take(subscriptions, true, nowMs);
-      if (bytes) return bytes;
+      const response = this.#take(subscriptions, true, nowMs);
+      if (response) return response;
     }
     return undefined;
   }
@@ -473,7 +474,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return nowMs < quietMs ? quietMs : undefined;
   }
 
-  #take(subscriptions: SotwSubscriptions, release: boolean, nowMs: number): Buffer | undefined {
+  #take(
+    subscriptions: SotwSubscriptions,
+    release: boolean,
+    nowMs: number,
+  ): EncodedResponse | undefined {
     const greet = this.#responses === 0;
     const answer = subscriptions.responses.take({
       maxBytes: this.#options.chunkBytes,
@@ -483,7 +488,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (!answer) return undefined;
     const encoded = this.#encode(subscriptions, answer);
     if (!encoded) return undefined;
-    const { bytes, nonce, number } = encoded;
+    const { nonce, number } = encoded;
     this.#lastNumber = number;
     this.#responses++;
     const { typeUrl } = subscriptions;
@@ -492,7 +497,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     subscriptions.handleSent(nonce, answer, nowMs);
     if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
     this.#noteClusters(answer);
-    return bytes;
+    return encoded;
   }
 
   /** The endpoints of sent clusters have to follow (ENVOY 5). */
@@ -519,14 +524,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
         return encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
       },
     );
-    const { bytes } = encoded;
+    const { size } = encoded;
     const whole = allRequiredOf(subscriptions);
-    if (whole && !this.limit.admitSet(typeUrl, bytes.length)) {
+    if (whole && !this.limit.admitSet(typeUrl, size)) {
       whole.handleWithheld(answer);
       return undefined;
     }
-    const counts = { resources: answer.resources.length, bytes: bytes.length };
-    if (whole && bytes.length > this.#options.chunkBytes) {
+    const counts = { resources: answer.resources.length, bytes: size };
+    if (whole && size > this.#options.chunkBytes) {
       this.#events.add({ kind: 'oversize', typeUrl, ...counts });
     }
     const told = { removed, errors: errors.length };

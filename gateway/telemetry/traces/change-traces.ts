@@ -5,6 +5,7 @@
  * A response to a client brings a change if it has the version of a changed resource (delta), or its name (state of the
  * world, and removals). So clients and their sessions do no work for traces.
  */
+import type { Chunks } from '../../../protos/discovery-fields.js';
 import type { FederationEffect } from '../../../authorities/index.js';
 import { sourceNameOf } from '../../../authorities/index.js';
 import { wireText } from '../../../protos/resource-name.js';
@@ -71,12 +72,13 @@ class OpenChange {
     readonly markers: readonly Marker[],
   ) {}
 
-  isIn(flavour: 'delta' | 'sotw', bytes: Buffer): boolean {
-    if (!bytes.includes(this.typeUrl)) return false;
+  isIn(flavour: 'delta' | 'sotw', message: Chunks): boolean {
+    const has = (text: string): boolean => message.some((chunk) => chunk.includes(text));
+    if (!has(this.typeUrl)) return false;
     return this.markers.some(({ name, version }) => {
-      if (flavour === 'delta') return bytes.includes(version ?? name);
+      if (flavour === 'delta') return has(version ?? name);
       // A removal shows in the whole set without the name.
-      return version === undefined ? !bytes.includes(name) : bytes.includes(name);
+      return version === undefined ? !has(name) : has(name);
     });
   }
 }
@@ -119,12 +121,12 @@ export class ChangeTraces {
    *
    * @param atMs the time at which the session made it
    */
-  handleWritten(stream: TracedStream, bytes: Buffer, atMs: number): void {
+  handleWritten(stream: TracedStream, message: Chunks, atMs: number): void {
     this.#endTurn();
     const { id: client, flavour: protocol, node } = stream;
     if (protocol === 'poll') return;
     for (const change of this.#open) {
-      if (change.clients.has(client) || !change.isIn(protocol, bytes)) continue;
+      if (change.clients.has(client) || !change.isIn(protocol, message)) continue;
       if (change.clients.size >= MAX_CLIENTS) {
         change.moreClients++;
         continue;

@@ -2,6 +2,7 @@
  * Joins the parts that trace changes. The gateway has one only if `traces.endpoint` is set; otherwise nothing calls it.
  * Tracing never throws into its callers: an exception would end a stream of a client or a source.
  */
+import type { Chunks } from '../../../protos/discovery-fields.js';
 import type { FederationEffect } from '../../../authorities/index.js';
 import type { ClientStreamEvent } from '../../clients/client-stream.js';
 import type { HeldChange } from '../../core/cache/resource-cache.js';
@@ -52,9 +53,9 @@ export class Tracing {
     });
   };
 
-  readonly handleWritten = (stream: TracedStream, bytes: Buffer, atMs: number): void => {
+  readonly handleWritten = (stream: TracedStream, message: Chunks, atMs: number): void => {
     this.#guard(() => {
-      this.#changes.handleWritten(stream, bytes, atMs);
+      this.#changes.handleWritten(stream, message, atMs);
     });
   };
 

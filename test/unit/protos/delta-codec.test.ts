@@ -6,6 +6,7 @@ import {
   encodeDeltaRequest,
   encodeDeltaResponse,
 } from '../../../protos/delta-codec.js';
+import { sizeOf, wholeOf } from '../../../protos/discovery-fields.js';
 import type { Decoded } from '../../../protos/discovery.js';
 import { encodeResourceField } from '../../../protos/resource-field.js';
 import { decodeSotwRequest } from '../../../protos/sotw-codec.js';
@@ -169,7 +170,7 @@ t.test('a response is spliced from ready pieces, and any library reads it', (t) 
     removed: ['c'],
     errors: [{ name: 'd', status: { code: 7, message: 'no' } }],
   });
-  t.match(decodeResponse(bytes), {
+  t.match(decodeResponse(wholeOf(bytes)), {
     type_url: 'type',
     nonce: '7',
     resources: [
@@ -180,7 +181,40 @@ t.test('a response is spliced from ready pieces, and any library reads it', (t) 
     resource_errors: [{ resource_name: { name: 'd' }, error_detail: { code: 7, message: 'no' } }],
   });
   const empty = { typeUrl: 't', nonce: '1', resources: [], removed: [], errors: [] };
-  t.match(ok(decodeDeltaResponse(encodeDeltaResponse(empty), 0)), { typeUrl: 't', nonce: '1' });
+  t.match(ok(decodeDeltaResponse(wholeOf(encodeDeltaResponse(empty)), 0)), {
+    typeUrl: 't',
+    nonce: '1',
+  });
+  t.end();
+});
+
+t.test('a large resource is not copied into a response: all responses share its bytes', (t) => {
+  const size = fc.oneof(fc.nat(100), fc.integer({ min: 16_300, max: 16_400 }), fc.constant(70_000));
+  fc.assert(
+    fc.property(fc.array(size), fc.array(fc.string()), (sizes, removed) => {
+      const resources = sizes.map(
+        (length, at) => encodeResourceField(`r${at}`, '1', 'type', Buffer.alloc(length, at)).bytes,
+      );
+      const parts = { typeUrl: 'type', nonce: '7', removed, errors: [] };
+      const chunks = encodeDeltaResponse({ ...parts, resources });
+      const [head = Buffer.alloc(0)] = encodeDeltaResponse({
+        ...parts,
+        removed: [],
+        resources: [],
+      });
+      const tail = wholeOf(encodeDeltaResponse({ ...parts, resources: [] })).subarray(head.length);
+      t.ok(wholeOf(chunks).equals(Buffer.concat([head, ...resources, tail])));
+      t.equal(sizeOf(chunks), wholeOf(chunks).length);
+      t.ok(chunks.every(({ length }) => length > 0));
+      const large = resources.filter(({ length }) => length >= 16_384);
+      t.strictSame(
+        large.map((one) => chunks.some((chunk) => chunk === one)),
+        large.map(() => true),
+      );
+      t.ok(chunks.length <= 2 * large.length + 1, 'the smaller ones are copied together');
+    }),
+    { numRuns: 200 },
+  );
   t.end();
 });
 

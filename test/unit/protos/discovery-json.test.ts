@@ -4,6 +4,7 @@
  * Method: both directions against the binary codec and against an independent protobuf library.
  */
 import t from 'tap';
+import { wholeOf } from '../../../protos/discovery-fields.js';
 import { requestFromJson, responseToJson } from '../../../protos/discovery-json.js';
 import { decodeSotwRequest, encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { bareResourceOf, encodeResourceField } from '../../../protos/resource-field.js';
@@ -15,7 +16,7 @@ import { encode } from './envoy-messages.js';
 function jsonOf(typeUrl: string, body: Uint8Array): ReturnType<typeof responseToJson> {
   const resources = [bareResourceOf(encodeResourceField('one', 'v', typeUrl, body))];
   const parts = { typeUrl, nonce: '7', versionInfo: 'v1', errors: [], resources };
-  return responseToJson(encodeSotwResponse(parts));
+  return responseToJson(wholeOf(encodeSotwResponse(parts)));
 }
 
 t.test('a request as JSON is the same request in binary form', (t) => {

@@ -1,6 +1,7 @@
 /** Goal: the state-of-the-world messages follow the published .proto files, within bounds. */
 import fc from 'fast-check';
 import t from 'tap';
+import { wholeOf } from '../../../protos/discovery-fields.js';
 import { encodeNode, hasClientFeature } from '../../../protos/node-codec.js';
 import {
   bareResourceOf,
@@ -68,13 +69,15 @@ t.test('another library reads a response: bare and wrapped, of any size, with er
     const field = encodeResourceField('the name', 'v', 'type/T', body);
     const errors = [{ name: 'n', status: { code: 5, message: 'gone' } }];
     const read = decodeSotwResponse(
-      encodeSotwResponse({
-        typeUrl: 'type/T',
-        nonce: '7',
-        versionInfo: 'set',
-        resources: [bareResourceOf(field), ...wrappedResourceOf(field)],
-        errors,
-      }),
+      wholeOf(
+        encodeSotwResponse({
+          typeUrl: 'type/T',
+          nonce: '7',
+          versionInfo: 'set',
+          resources: [bareResourceOf(field), ...wrappedResourceOf(field)],
+          errors,
+        }),
+      ),
     );
     t.match(read, { typeUrl: 'type/T', nonce: '7', versionInfo: 'set' });
     t.strictSame(read.errors, [{ name: 'n', code: 5 }]);

@@ -16,6 +16,7 @@ import type { SessionEvent } from '../../../../gateway/core/session/stream-sessi
 import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 import { FanOut } from '../../../../gateway/clients/fan-out.js';
 import { LongRequests } from '../../../../gateway/clients/long-requests.js';
+import { wholeOf } from '../../../../protos/discovery-fields.js';
 import { decodeDeltaRequest, encodeDeltaRequest } from '../../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../../protos/discovery.js';
 import {
@@ -77,8 +78,8 @@ function setUp(
       userAgent: 'grpc-go/1.85.0',
       headerValues: () => [],
       certificate: undefined,
-      write: (bytes) => {
-        written.push(bytes);
+      write: (message) => {
+        written.push(wholeOf(message));
         return transport.takes;
       },
       end: (status) => ended.push(status),

@@ -43,8 +43,8 @@ class ScriptedCall {
 
   constructor(open: (call: HealthCall) => CallHandlers) {
     this.handlers = open({
-      write: (bytes) => {
-        this.statuses.push(bytes[1] ?? 0);
+      write: ([message]) => {
+        this.statuses.push(message?.[1] ?? 0);
         return this.isWritable;
       },
       end: (status) => {

@@ -11,6 +11,7 @@ import {
   type LoadReportStreamEvent,
 } from '../../../../gateway/clients/load-report-stream.js';
 import { clientScopeOf, readGroupedNode } from '../../../../gateway/core/session/client-scope.js';
+import { wholeOf } from '../../../../protos/discovery-fields.js';
 import type { RpcStatus } from '../../../../protos/discovery.js';
 import {
   decodeLoadStatsResponse,
@@ -51,8 +52,8 @@ function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
       headerValues: (key) => (key === 'x-team' && state.isOpening ? ['blue'] : []),
       certificate: undefined,
       ...(validForMs === undefined ? {} : { validForMs }),
-      write: (bytes) => {
-        written.push(decodeLoadStatsResponse(bytes, 10));
+      write: (message) => {
+        written.push(decodeLoadStatsResponse(wholeOf(message), 10));
         return state.canWrite;
       },
       end: (status) => ends.push(status),

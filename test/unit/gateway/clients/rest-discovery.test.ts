@@ -6,6 +6,7 @@
 import t from 'tap';
 import type { PollReply, Polls } from '../../../../gateway/clients/polls.js';
 import { RestDiscovery, type RestResponse } from '../../../../gateway/clients/rest-discovery.js';
+import type { Chunks } from '../../../../protos/discovery-fields.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
 import { bareResourceOf, encodeResourceField } from '../../../../protos/resource-field.js';
 import { encodeSotwResponse } from '../../../../protos/sotw-codec.js';
@@ -41,7 +42,7 @@ function respondTo(reply: PollReply) {
   return { ...responses[0]!, unwritable };
 }
 
-const withBody = (typeUrl: string): Buffer =>
+const withBody = (typeUrl: string): Chunks =>
   encodeSotwResponse({
     typeUrl: CDS,
     nonce: '1',
@@ -53,7 +54,7 @@ const withBody = (typeUrl: string): Buffer =>
 t.test('a response that JSON cannot carry in full is 500, and reported', (t) => {
   const { status, body, unwritable } = respondTo({
     kind: 'response',
-    bytes: withBody('type.googleapis.com/no.such.Type'),
+    message: withBody('type.googleapis.com/no.such.Type'),
   });
   t.equal(status, 500);
   t.match(body, 'no.such.Type');
@@ -62,7 +63,7 @@ t.test('a response that JSON cannot carry in full is 500, and reported', (t) => 
 });
 
 for (const [reply, status] of [
-  [{ kind: 'response', bytes: withBody(CDS) }, 200],
+  [{ kind: 'response', message: withBody(CDS) }, 200],
   [{ kind: 'unchanged' }, 304],
   [{ kind: 'unknown' }, 503],
   [{ kind: 'refused', status: { code: STATUS_CODE.invalidArgument, message: 'x' } }, 400],

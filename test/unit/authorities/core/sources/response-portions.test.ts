@@ -10,6 +10,7 @@ import {
   Portions,
 } from '../../../../../authorities/core/sources/response-portions.js';
 import type { ApiType } from '../../../../../config/model.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { encodeDeltaResponse } from '../../../../../protos/delta-codec.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import {
@@ -138,11 +139,11 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
     const status = { code: 5, message: 'gone' };
     const errors = ['a', 'b', 'c'].map((id) => ({ name: cluster(id), status }));
     const parts = { typeUrl: CDS, versionInfo: '1', nonce: 's', resources: [], errors };
-    const bytes =
+    const response =
       apiType === 'AGGREGATED_GRPC'
         ? encodeSotwResponse(parts)
         : encodeDeltaResponse({ ...parts, removed: [] });
-    server.handleMessage(server.health.epoch, bytes, 0);
+    server.handleMessage(server.health.epoch, wholeOf(response), 0);
     t.equal(finish(), 3);
     const statuses = [...server.contents.subscriptions(CDS)].map((one) => one.status);
     t.strictSame(statuses, ['absent', 'absent', 'absent']);
@@ -285,7 +286,7 @@ t.test('a set of the state of the world deletes in portions what it lacks', (t) 
   const respond = (...ids: readonly string[]): void => {
     const resources = ids.map((id) => bare(CDS, cluster(id)));
     const parts = { typeUrl: CDS, versionInfo: `${ids.length}`, nonce: 's', resources, errors: [] };
-    server.handleMessage(server.health.epoch, encodeSotwResponse(parts), 0);
+    server.handleMessage(server.health.epoch, wholeOf(encodeSotwResponse(parts)), 0);
     pump();
   };
   respond('a', 'b', 'c', 'd');

@@ -4,6 +4,7 @@
  * Method: the state machine of the stream alone.
  */
 import t from 'tap';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import {
   bare,
@@ -301,7 +302,7 @@ t.test(
       leaveAndReturn(1);
       const resources = [bare(CDS, 'a'), bare(CDS, 'b')];
       const response = { typeUrl: CDS, versionInfo: '1', nonce: 'n', resources, errors: [] };
-      stream.handleMessage(encodeSotwResponse(response), at(2));
+      stream.handleMessage(wholeOf(encodeSotwResponse(response)), at(2));
       leaveAndReturn(3);
       while (stream.inPortions.isMidResponse) stream.inPortions.continue(4);
       t.equal(stream.mustRestart, againMs === 3, `left at ${leftMs}, requested at ${againMs}`);

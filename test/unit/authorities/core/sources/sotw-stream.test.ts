@@ -4,6 +4,7 @@
  * Method: the state machine of the stream alone.
  */
 import t from 'tap';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { lengthDelimited } from '../../../../sim/names.js';
 import {
@@ -487,7 +488,7 @@ t.test('an error about a cluster is not a deletion; NOT_FOUND is one (TP3)', (t)
     { name: '', status: { code: 14, message: '' } },
   ];
   const parts = { typeUrl: CDS, versionInfo: '2', nonce: 'e', resources: [], errors };
-  t.match(stream.handleMessage(encodeSotwResponse(parts), at(0)), { message: { errors } });
+  t.match(stream.handleMessage(wholeOf(encodeSotwResponse(parts)), at(0)), { message: { errors } });
   t.strictSame(held(CDS), ['a']);
   t.equal(status(CDS, 'b'), 'absent');
   t.end();

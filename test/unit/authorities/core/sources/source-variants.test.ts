@@ -5,6 +5,7 @@
  */
 import t from 'tap';
 import type { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
@@ -91,7 +92,7 @@ t.test('a wildcard that is left and subscribed again gets a new stream (seed 68)
   server.subscribe(TYPE_URL.secret, other, LISTENER, 0);
   server.takeEffects(0);
   const parts = { typeUrl: CDS, versionInfo: '1', nonce: 'n', resources: [], errors: [] };
-  server.handleMessage(server.health.epoch, encodeSotwResponse(parts), 1);
+  server.handleMessage(server.health.epoch, wholeOf(encodeSotwResponse(parts)), 1);
   server.takeEffects(1);
   const before = server.health.epoch;
   server.unsubscribe(CDS, wildcard, LISTENER, 2);
@@ -112,7 +113,7 @@ t.test('a heartbeat of a member that expired here gets a new stream at once (see
   server.takeEffects(0);
   const respond = (resource: Buffer, nowMs: number): void => {
     const parts = { typeUrl: CDS, versionInfo: '1', nonce: 'n', resources: [resource], errors: [] };
-    server.handleMessage(server.health.epoch, encodeSotwResponse(parts), nowMs);
+    server.handleMessage(server.health.epoch, wholeOf(encodeSotwResponse(parts)), nowMs);
     server.takeEffects(nowMs);
   };
   respond(wrapped('a', '7', 5, bodyOf('a', 1)), 1);

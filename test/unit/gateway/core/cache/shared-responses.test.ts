@@ -4,6 +4,7 @@
  */
 import t from 'tap';
 import { SharedResponses } from '../../../../../gateway/core/cache/shared-responses.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { encodeDeltaRequest } from '../../../../../protos/delta-codec.js';
 import type { SotwRequest } from '../../../../../protos/discovery.js';
 import { encodeSotwRequest } from '../../../../../protos/sotw-codec.js';
@@ -20,7 +21,7 @@ function start() {
   const encode = (parts: readonly object[], lastNumber = 0, kind = 'delta', bytes = 10) =>
     responses.encode({ kind, parts }, lastNumber, (nonce) => {
       encoded++;
-      return Buffer.alloc(bytes, nonce);
+      return [Buffer.alloc(bytes, nonce)];
     });
   return { responses, encode, count: () => encoded };
 }
@@ -31,7 +32,7 @@ t.test(
     const { encode, count } = start();
     const [a, b] = [part(), part()];
     const first = encode([a, b]);
-    t.equal(encode([a, b]).bytes, first.bytes);
+    t.equal(encode([a, b]).chunks, first.chunks);
     t.equal(count(), 1);
     for (const other of [encode([a]), encode([b, a]), encode([a, b], 0, 'sotw 1')]) {
       t.not(other.nonce, first.nonce);
@@ -84,7 +85,7 @@ t.test('two clients of a collection get the same bytes, and each its later chang
   const first = one.session.poll(instance.nowMs)!;
   t.equal(other.session.poll(instance.nowMs), first);
   for (const client of [one, other]) {
-    const { nonce } = client.model.receive(first);
+    const { nonce } = client.model.receive(wholeOf(first.chunks));
     client.ack();
     instance.directory.put(SDS, sds('g/a'), `v of ${client === one ? 'one' : 'other'}`);
     t.not(client.poll()?.nonce, nonce);

@@ -12,6 +12,7 @@ import { ResourceCache } from '../../../../../gateway/core/cache/resource-cache.
 import { identityOf, type Identity } from '../../../../../gateway/core/rights/requester.js';
 import { rightsOf, verdictOf, type Judge } from '../../../../../gateway/core/rights/rights.js';
 import { SotwSession } from '../../../../../gateway/core/sotw/sotw-session.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { decodeDeltaResponse } from '../../../../../protos/delta-codec.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../../../../protos/type-urls.js';
 import { listBytes, textEntry } from '../../../../support/collection-messages.js';
@@ -228,8 +229,9 @@ class Client {
 
   poll(nowMs: number): void {
     for (;;) {
-      const bytes = this.#session.poll(nowMs);
-      if (!bytes) return;
+      const response = this.#session.poll(nowMs);
+      if (!response) return;
+      const bytes = wholeOf(response.chunks);
       this.#bytes += bytes.toString('latin1');
       if (this.#session instanceof DeltaSession) {
         const decoded = decodeDeltaResponse(bytes, 1_000);

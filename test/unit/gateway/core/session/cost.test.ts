@@ -92,8 +92,8 @@ t.test(
         { ...client.model.change(SDS, [...subscribe]), typeUrl },
         instance.nowMs,
       );
-      const bytes = client.session.poll(instance.nowMs);
-      t.ok((bytes?.length ?? 0) > 100_000 * 50, 'all members were sent');
+      const response = client.session.poll(instance.nowMs);
+      t.ok((response?.size ?? 0) > 100_000 * 50, 'all members were sent');
     } finally {
       globalThis.Map = RealMap;
       globalThis.Set = RealSet;

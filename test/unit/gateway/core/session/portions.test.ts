@@ -9,6 +9,7 @@ import { SotwSession } from '../../../../../gateway/core/sotw/sotw-session.js';
 import { PollSession } from '../../../../../gateway/core/sotw/poll-session.js';
 import type { StreamSession } from '../../../../../gateway/core/session/stream-session.js';
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { STATUS_CODE, type SotwRequest } from '../../../../../protos/discovery.js';
 import { decodeSotwResponse } from '../../../../support/discovery-messages.js';
 import { EDS, eds } from '../../../../support/mesh-names.js';
@@ -79,7 +80,7 @@ t.test('a delta request is answered as a whole, when all of its names are known'
   t.equal(finish(session), 2);
   t.equal(ready.calls, 1);
   instance.directory.answer();
-  const response = model.receive(session.poll(0)!);
+  const response = model.receive(wholeOf(session.poll(0)!.chunks));
   t.strictSame(
     response.resources.map(({ name }) => name),
     NAMES,
@@ -97,7 +98,7 @@ t.test('locators of a request are refused in portions too (TP2)', (t) => {
   session.handleRequest(request({ typeUrl: EDS, locators: ['a', 'b', 'c'] }), 0);
   t.ok(session.isMidRequest);
   t.equal(finish(session), 1);
-  const { errors } = new ModelClient().receive(session.poll(0)!);
+  const { errors } = new ModelClient().receive(wholeOf(session.poll(0)!.chunks));
   t.strictSame(
     errors.map(({ name }) => name),
     ['a', 'b', 'c'],
@@ -117,7 +118,9 @@ t.test('versions that a client resumes with count for the whole request', (t) =>
   instance.directory.answer();
   t.equal(session.poll(0), undefined);
   t.equal(finish(session), 3);
-  const response = new ModelClient({ resumesMembers: true }).receive(session.poll(0)!);
+  const response = new ModelClient({ resumesMembers: true }).receive(
+    wholeOf(session.poll(0)!.chunks),
+  );
   t.strictSame(
     response.resources.map(({ name }) => name),
     [eds('g/a')],
@@ -169,7 +172,7 @@ t.test('a set of names is replaced in portions, and an ACK that repeats it is on
   t.equal(finish(session), 2);
   t.equal(ready.calls, 1);
   instance.directory.answer();
-  const response = decodeSotwResponse(session.poll(0)!);
+  const response = decodeSotwResponse(wholeOf(session.poll(0)!.chunks));
   t.equal(response.resources.length, 5);
   const { versionInfo, nonce: responseNonce } = response;
   session.handleRequest(sotwRequest(NAMES, { versionInfo, responseNonce }), 0);
@@ -212,6 +215,6 @@ t.test('a client that polls gets its reply after the last portion (invariant 19)
   t.strictSame(session.takeEvents(), []);
   t.equal(finish(session), 2);
   instance.directory.answer();
-  t.equal(decodeSotwResponse(session.poll(0)!).resources.length, 5);
+  t.equal(decodeSotwResponse(wholeOf(session.poll(0)!.chunks)).resources.length, 5);
   t.end();
 });

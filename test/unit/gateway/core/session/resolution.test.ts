@@ -5,6 +5,7 @@
 import t from 'tap';
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
 import { ResourceCache } from '../../../../../gateway/core/cache/resource-cache.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { decodeDeltaResponse } from '../../../../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../../../../protos/discovery.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
@@ -86,9 +87,9 @@ class Client {
   take(): readonly DeltaResponse[] {
     const responses: DeltaResponse[] = [];
     for (;;) {
-      const bytes = this.#session.poll(this.#rig.driver.nowMs);
-      if (!bytes) return responses;
-      const decoded = decodeDeltaResponse(bytes, 10_000);
+      const response = this.#session.poll(this.#rig.driver.nowMs);
+      if (!response) return responses;
+      const decoded = decodeDeltaResponse(wholeOf(response.chunks), 10_000);
       if (!decoded.ok) throw new Error(decoded.reason);
       responses.push(decoded.message);
       const { typeUrl, nonce } = decoded.message;

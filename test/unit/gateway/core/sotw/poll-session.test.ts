@@ -3,6 +3,7 @@
  * never a response that leaves out content only because it is not known yet.
  * Method: polling sessions on the cache of an `Instance`, with a manual clock.
  */
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import t from 'tap';
 import { PollSession } from '../../../../../gateway/core/sotw/poll-session.js';
 import { SotwSession } from '../../../../../gateway/core/sotw/sotw-session.js';
@@ -54,10 +55,10 @@ class Poller {
 
   /** What the request has led to until now: the names of a response, a result without one, or nothing. */
   result(): readonly (string | undefined)[] | string | undefined {
-    const bytes = this.session.poll(this.#instance.nowMs);
+    const sent = this.session.poll(this.#instance.nowMs);
     const polled = this.session.takeEvents().find((event) => event.kind === 'polled');
-    if (!bytes) return polled?.kind === 'polled' ? polled.result : undefined;
-    const response: SotwResponse = decodeSotwResponse(bytes);
+    if (!sent) return polled?.kind === 'polled' ? polled.result : undefined;
+    const response: SotwResponse = decodeSotwResponse(wholeOf(sent.chunks));
     this.versionInfo = response.versionInfo;
     t.match(polled, { result: 'sent' });
     return response.resources.map(({ name }) => name).sort();

@@ -6,6 +6,7 @@
 import t from 'tap';
 import type { ClientScope } from '../../../../../gateway/core/session/asked-name.js';
 import { SotwSession } from '../../../../../gateway/core/sotw/sotw-session.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../../../../protos/discovery.js';
 import { decodeSotwResponse } from '../../../../support/discovery-messages.js';
 import { CDS, cds, EDS } from '../../../../support/mesh-names.js';
@@ -42,9 +43,9 @@ class Stream {
 
   /** The bodies of the next response, if any. */
   poll(): readonly string[] | undefined {
-    const bytes = this.session.poll(this.instance.nowMs);
-    if (!bytes) return undefined;
-    const { nonce, versionInfo, resources } = decodeSotwResponse(bytes);
+    const response = this.session.poll(this.instance.nowMs);
+    if (!response) return undefined;
+    const { nonce, versionInfo, resources } = decodeSotwResponse(wholeOf(response.chunks));
     this.#nonce = nonce;
     this.#version = versionInfo;
     return resources.map(({ body }) => body.toString()).sort();

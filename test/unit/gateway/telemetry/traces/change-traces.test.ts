@@ -23,7 +23,8 @@ function held(id: string, after: string | undefined, cause: HeldChange['cause'] 
 
 const received = (typeUrl = CDS): FederationEffect =>
   ({ kind: 'server', source: 'one', effect: { kind: 'received', typeUrl } }) as FederationEffect;
-const response = (...texts: readonly string[]): Buffer => Buffer.from(texts.join(' '));
+/** A chunk for each text. */
+const response = (...texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text));
 const client = (id: number, flavour: TracedStream['flavour'] = 'delta'): TracedStream => ({
   id,
   flavour,
