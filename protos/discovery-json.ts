@@ -11,12 +11,15 @@ import {
   toJson,
   type DescMessage,
   type Registry,
+  type JsonObject,
   type JsonValue,
   type Message,
 } from '@bufbuild/protobuf';
 import { reflect, type ReflectMessage } from '@bufbuild/protobuf/reflect';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
+import type { Chunks } from './discovery-fields.js';
 import { envoyRegistry } from './envoy-registry.js';
+import { FieldCursor } from './protobuf-fields.js';
 
 const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
 const RESPONSE = 'envoy.service.discovery.v3.DiscoveryResponse';
@@ -25,14 +28,29 @@ export type Converted<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };
 
 /**
- * @param text a `DiscoveryRequest` as JSON. Unknown fields are ignored: a newer Envoy has more of them.
+ * Values of a request beside its names: objects, lists, numbers, texts. The Node of an Envoy with all its extensions
+ * has some 3,000. Reading 1 MB of numbers would take a quarter of a second.
+ */
+const MAX_VALUES = 10_000;
+
+const TOO_MANY: Converted<never> = {
+  ok: false,
+  reason: `it has more than ${MAX_VALUES} values beside the names`,
+};
+
+/**
+ * @param bytes a `DiscoveryRequest` as JSON. Unknown fields are ignored: a newer Envoy has more of them.
+ * @param maxNames so many names the gateway may accept
  * @returns its binary form, or why the text is not a request
  */
-export function requestFromJson(text: string): Converted<Uint8Array> {
+export function requestFromJson(bytes: Uint8Array, maxNames: number): Converted<Uint8Array> {
+  // Texts have commas and brackets too.
+  if (separatorsIn(bytes) > maxNames + 2 * MAX_VALUES) return TOO_MANY;
   const registry = envoyRegistry();
   const desc = descOf(REQUEST, registry);
   try {
-    const json = JSON.parse(text) as JsonValue;
+    const json = JSON.parse(Buffer.from(bytes).toString()) as JsonValue;
+    if (hasTooManyValues(json)) return TOO_MANY;
     const message = fromJson(desc, json, { registry, ignoreUnknownFields: true });
     return { ok: true, value: toBinary(desc, message) };
   } catch (error) {
@@ -40,24 +58,86 @@ export function requestFromJson(text: string): Converted<Uint8Array> {
   }
 }
 
+/** The number of commas and opening brackets. Only 1 MB of them would take long to parse. */
+function separatorsIn(bytes: Uint8Array): number {
+  let count = 0;
+  for (const byte of bytes) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++;
+  return count;
+}
+
+function hasTooManyValues(json: JsonValue): boolean {
+  let values = 0;
+  // Without recursion: a text may nest deeper than the stack.
+  const left: JsonValue[] = [json];
+  for (let value = left.pop(); value !== undefined; value = left.pop()) {
+    if (value === null || typeof value !== 'object') continue;
+    const isRequest = value === json;
+    for (const key in value) {
+      if (isRequest && (key === 'resourceNames' || key === 'resource_names')) continue;
+      if (++values > MAX_VALUES) return true;
+      left.push((value as JsonObject)[key] ?? null);
+    }
+  }
+  return false;
+}
+
+/** `resources` of a DiscoveryResponse. */
+const RESOURCES = 2;
+
+/** Longer JSON is in several chunks. Characters. */
+const CHUNK_LENGTH = 65_536;
+
 /**
+ * Writes one resource in each step, since a response may have thousands: 1,000 resources of 1 KB take some 150 ms.
+ *
  * @param bytes a `DiscoveryResponse` of the gateway
  * @returns its JSON. A resource that JSON cannot carry in full (a type or field that the built-in
  * Envoy API lacks) is an error: without the field, the resource would mean something else.
  */
-export function responseToJson(bytes: Uint8Array): Converted<string> {
-  const registry = envoyRegistry();
-  const desc = descOf(RESPONSE, registry);
+export function* responseToJson(
+  bytes: Uint8Array,
+): Generator<undefined, Converted<Chunks>, undefined> {
+  const chunks: Buffer[] = [];
+  const others: Uint8Array[] = [];
+  let text = '{"resources":[';
+  let separator = '';
   try {
-    const message = fromBinary(desc, bytes);
-    // Fields of the response itself, such as resource errors, may be unknown: clients ignore them.
-    delete message.$unknown;
-    const lost = unknownInside(reflect(desc, message), registry);
-    if (lost !== undefined) return { ok: false, reason: lost };
-    return { ok: true, value: JSON.stringify(toJson(desc, message, { registry })) };
+    const registry = envoyRegistry();
+    const fields = new FieldCursor(bytes, 0, bytes.length);
+    for (let start = 0; fields.next(); start = fields.valueEnd) {
+      if (fields.number !== RESOURCES) {
+        others.push(bytes.subarray(start, fields.valueEnd));
+        continue;
+      }
+      const json = resourceToJson(bytes.subarray(fields.valueStart, fields.valueEnd), registry);
+      if (!json.ok) return json;
+      text += separator + json.value;
+      separator = ',';
+      if (text.length >= CHUNK_LENGTH) {
+        chunks.push(Buffer.from(text));
+        text = '';
+      }
+      yield;
+    }
+    if (fields.malformed) return { ok: false, reason: 'the response is malformed' };
+    const desc = descOf(RESPONSE, registry);
+    // It knows no resource errors: clients of REST ignore them.
+    const rest = JSON.stringify(
+      toJson(desc, fromBinary(desc, Buffer.concat(others)), { registry }),
+    );
+    chunks.push(Buffer.from(`${text}]${rest === '{}' ? '' : ','}${rest.slice(1)}`));
+    return { ok: true, value: chunks };
   } catch (error) {
     return failed(error);
   }
+}
+
+/** @param bytes an Any */
+function resourceToJson(bytes: Uint8Array, registry: Registry): Converted<string> {
+  const any = fromBinary(AnySchema, bytes);
+  const lost = unknownIn(AnySchema, any, registry);
+  if (lost !== undefined) return { ok: false, reason: lost };
+  return { ok: true, value: JSON.stringify(toJson(AnySchema, any, { registry })) };
 }
 
 function failed(error: unknown): { readonly ok: false; readonly reason: string } {

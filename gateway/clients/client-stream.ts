@@ -9,6 +9,7 @@ import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discover
 import type { Chunks } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { noMap, ownMap } from '../../protos/empty-collections.js';
+import type { EncodedResponse } from '../core/cache/shared-responses.js';
 import type { ClientScope } from '../core/session/asked-name.js';
 import { maxMessageBytesOf, type MaxMessage } from '../core/session/message-limit.js';
 import {
@@ -82,6 +83,8 @@ export interface ServedClient {
   readonly room: StreamNames | undefined;
   /** Judges what the client may ask for. */
   readonly judge: Judge;
+  /** Whether the client's peer has its share of all unread responses. */
+  readonly isUnreadFull: () => boolean;
   /** @returns what the client's earlier streams were sent; default: unknown */
   readonly past?: () => ClientPast | undefined;
 }
@@ -162,6 +165,9 @@ const TOO_OLD: RpcStatus = {
   message: 'the stream has reached its maximum age: reconnect',
 };
 
+/** A client that has not read for this time gives way when its peer has too much unread. Milliseconds. */
+const UNREAD_GIVES_WAY_MS = 10_000;
+
 const NOBODY: Requester = { identity: ANONYMOUS, address: '' };
 
 /** Ends any stream of a client whose token is no longer valid. */
@@ -183,6 +189,8 @@ export class ClientStream<
   #firstSync: FirstSync | undefined;
   #hasWritten = false;
   #writable = true;
+  /** Present while the client does not read its last response: since when, and how it counts no longer. */
+  #unread: { readonly sinceMs: number; readonly letGo: () => void } | undefined;
   #closed = false;
   /** A long request is under way, or messages wait that came meanwhile; the client is not read. */
   #isBehind = false;
@@ -216,6 +224,7 @@ export class ClientStream<
       isOfOneType: options.service.typeUrl !== undefined,
       room: options.account && new StreamNames(options.account),
       judge: (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
+      isUnreadFull: () => options.account?.refusal('unread') !== undefined,
       past: () => context.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
     });
     this.#tell({ kind: 'opened' });
@@ -329,8 +338,8 @@ export class ClientStream<
   }
 
   /**
-   * Ends the stream if the session demands it (no source can respond, or removals were missed), or if
-   * the client's token has expired.
+   * Ends the stream if the session demands it (no source can respond, or removals were missed), if
+   * the client's token has expired, or if the client does not read and others need the memory.
    */
   endIfDue(): void {
     if (this.#closed) return;
@@ -343,7 +352,10 @@ export class ClientStream<
       this.end(TOO_OLD);
       return;
     }
-    const status = nowMs >= this.#endsAtMs ? TOKEN_EXPIRED : this.session.endStatus(nowMs);
+    const status =
+      nowMs >= this.#endsAtMs
+        ? TOKEN_EXPIRED
+        : (this.#giveWay(nowMs) ?? this.session.endStatus(nowMs));
     if (status) this.end(status);
   }
 
@@ -386,6 +398,7 @@ export class ClientStream<
 
   handleDrain(): void {
     this.#writable = true;
+    this.#letUnreadGo();
     this.pump();
   }
 
@@ -472,6 +485,7 @@ export class ClientStream<
       if (!response) break;
       this.#hasWritten = true;
       this.#writable = this.#options.port.write(response.chunks);
+      if (!this.#writable) this.#holdUnread(response, nowMs);
       this.#context.onWritten?.(this, response.chunks, nowMs);
     }
     this.#tellEvents();
@@ -486,6 +500,22 @@ export class ClientStream<
     this.#timer.unref();
   }
 
+  #holdUnread(response: EncodedResponse, nowMs: number): void {
+    const letGo = this.account?.holdUnread(response, response.size);
+    if (letGo) this.#unread = { sinceMs: nowMs, letGo };
+  }
+
+  #letUnreadGo(): void {
+    this.#unread?.letGo();
+    this.#unread = undefined;
+  }
+
+  /** @returns the status to end the stream with, if others of its peer wait until this client has read */
+  #giveWay(nowMs: number): RpcStatus | undefined {
+    const { sinceMs = Infinity } = this.#unread ?? {};
+    return nowMs - sinceMs >= UNREAD_GIVES_WAY_MS ? this.account?.ask('unread') : undefined;
+  }
+
   end(status: RpcStatus | undefined): void {
     if (this.#closed) return;
     this.#options.port.end(status);
@@ -496,6 +526,7 @@ export class ClientStream<
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#timer);
+    this.#letUnreadGo();
     this.#context.fanOut.forget(this);
     this.#context.longRequests.delete(this);
     this.#waiting = [];

@@ -1,5 +1,6 @@
 /** Fetch over gRPC: one request, one response (`FetchClusters` and so on). */
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { sizeOf } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { peerOf } from './peer.js';
@@ -23,6 +24,8 @@ const NOT_ONE_MESSAGE: RpcStatus = {
   message: 'a unary call has exactly one message',
 };
 
+const NOTHING_UNREAD = (): void => undefined;
+
 export function fetchMethod(
   service: DiscoveryService,
   polls: Polls,
@@ -33,6 +36,7 @@ export function fetchMethod(
     refusal: () => undefined,
     open: (call) => {
       let cancel: (() => void) | undefined;
+      let letUnreadGo = NOTHING_UNREAD;
       // The call drops its headers once it is open.
       const peer = peerOf(call.socket, call.keepHeaders());
       const handlers: CallHandlers = {
@@ -44,7 +48,7 @@ export function fetchMethod(
             return;
           }
           cancel = polls.poll(service, bytes, peer, (reply) => {
-            respond(call, reply);
+            letUnreadGo = respond(call, reply);
           });
         },
         // A unary call has one message only.
@@ -52,27 +56,33 @@ export function fetchMethod(
         onEnd: () => {
           if (!cancel) call.end(NOT_ONE_MESSAGE);
         },
-        onClosed: () => cancel?.(),
+        onClosed: () => {
+          cancel?.();
+          letUnreadGo();
+        },
       };
       return handlers;
     },
   };
 }
 
-function respond(call: GrpcCall, reply: PollReply): void {
+/** @returns call it when the call is over: the client has read the response then, or never will */
+function respond(call: GrpcCall, reply: PollReply): () => void {
   switch (reply.kind) {
-    case 'response':
-      call.write(reply.message);
+    case 'response': {
+      const { message, account } = reply;
+      call.write(message);
       call.end(undefined);
-      return;
+      return account.holdUnread(message, sizeOf(message));
+    }
     case 'unchanged':
       call.end(UNCHANGED);
-      return;
+      return NOTHING_UNREAD;
     case 'unknown':
       call.end(UNKNOWN);
-      return;
+      return NOTHING_UNREAD;
     case 'refused':
       call.end(reply.status);
-      return;
+      return NOTHING_UNREAD;
   }
 }

@@ -38,7 +38,12 @@ export interface PollPeer {
 }
 
 export type PollReply =
-  | { readonly kind: 'response'; readonly message: Chunks }
+  | {
+      readonly kind: 'response';
+      readonly message: Chunks;
+      /** Of the client's peer: see `PeerAccount.holdUnread`. */
+      readonly account: PeerAccount;
+    }
   /** The client holds the latest content, or the gateway cannot say yet that it does not. */
   | { readonly kind: 'unchanged' }
   /** The client holds nothing, and the gateway does not know the content yet. */
@@ -85,6 +90,9 @@ const TOO_OFTEN: RpcStatus = {
   message:
     'this peer polls more often than limits.peer_requests_per_second, or requests_per_second of its entry of clients in the authority map, allows',
 };
+
+/** For a client whose peer does not read its responses. Milliseconds. */
+const UNREAD_RETRY_AFTER_MS = 1_000;
 
 /** A request, with the connection on which it came. */
 interface PollRequest {
@@ -185,6 +193,11 @@ export class Polls {
       onReply({ kind: 'refused', status: { ...TOO_OFTEN, retryAfterMs } });
       return () => undefined;
     }
+    const unread = refusalOfUnread(account);
+    if (unread) {
+      onReply(unread);
+      return () => undefined;
+    }
     const decoded = decodeSotwRequest(bytes, this.#options.maxNamesPerRequest);
     if (!decoded.ok) {
       const isTooMany = decoded.code === 'too_many';
@@ -252,7 +265,9 @@ export class Polls {
       headerValues: peer.headerValues,
       certificate: peer.certificate,
       write: (message) => {
-        this.#reply(lease, { kind: 'response', message });
+        // Many polls may have waited for the same change.
+        const refused = refusalOfUnread(account);
+        this.#reply(lease, refused ?? { kind: 'response', message, account });
         return true;
       },
       end: (status) => {
@@ -322,6 +337,12 @@ export class Polls {
     ofClient?.delete(lease);
     if (ofClient?.size === 0) this.#byClient.delete(lease.client);
   }
+}
+
+/** @returns the reply if the peer has too much unread */
+function refusalOfUnread(account: PeerAccount): PollReply | undefined {
+  const status = account.ask('unread');
+  return status && { kind: 'refused', status: { ...status, retryAfterMs: UNREAD_RETRY_AFTER_MS } };
 }
 
 /** Each part counts with its length, so that no two lists have the same digest. */

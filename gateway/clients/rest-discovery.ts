@@ -3,10 +3,12 @@
  * polling subscriptions"). Reads the heads and bodies of requests that rest-http1.ts and rest-http2.ts
  * receive, and makes their responses.
  */
+import type { Turns } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { wholeOf } from '../../protos/discovery-fields.js';
-import { requestFromJson, responseToJson } from '../../protos/discovery-json.js';
+import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
+import { requestFromJson } from '../../protos/discovery-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
+import { JsonResponses } from './json-responses.js';
 import type { PollPeer, PollReply, Polls } from './polls.js';
 
 export interface RestHead {
@@ -21,15 +23,25 @@ export interface RestHead {
 export interface RestResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  /** Empty: none. */
+  readonly body: Chunks;
+  /**
+   * Counts the body for the client's peer; absent: it is too small to count.
+   *
+   * @returns call it when the client has read the body or has left
+   */
+  readonly holdUnread?: () => () => void;
 }
 
 export interface RestOptions {
   readonly polls: Pick<Polls, 'poll'>;
   /** The largest body that the gateway accepts. Bytes. */
   readonly maxBodyBytes: number;
+  readonly maxNamesPerRequest: number;
   /** A client sent a request, valid or not. */
   readonly onRequest: () => void;
+  /** Reading JSON takes long: the requests take turns. */
+  readonly turns: Turns;
   /** A response cannot be written as JSON. */
   readonly onUnwritable: (typeUrl: string, reason: string) => void;
 }
@@ -60,6 +72,8 @@ const REFUSAL_HEADERS: ReadonlyMap<number, Readonly<Record<string, string>>> = n
   [503, { 'retry-after': RETRY_AFTER_SECONDS }],
 ]);
 
+const JSON_HEADERS = { 'content-type': 'application/json' };
+
 const serviceAt = (path: string): DiscoveryService | undefined =>
   SERVICES.get(path.split('?')[0] ?? '');
 
@@ -72,11 +86,15 @@ export function restError(
   error: string,
   headers: Readonly<Record<string, string>> = {},
 ): RestResponse {
-  const body = `${JSON.stringify({ error })}\n`;
-  return { status, headers: { 'content-type': 'application/json', ...headers }, body };
+  const body = [Buffer.from(`${JSON.stringify({ error })}\n`)];
+  return { status, headers: { ...JSON_HEADERS, ...headers }, body };
 }
 
+/** The response to a poll that has content. */
+type Content = Extract<PollReply, { readonly kind: 'response' }>;
+
 export class RestDiscovery {
+  readonly #json = new JsonResponses();
   readonly #options: RestOptions;
 
   constructor(options: RestOptions) {
@@ -108,7 +126,7 @@ export class RestDiscovery {
   /**
    * Handles a request whose head was not refused.
    *
-   * @param onResponse called once, unless the request is cancelled before
+   * @param onResponse called once, unless the request is cancelled before; must not throw
    * @returns cancels the request: the client is gone
    */
   handle(
@@ -117,43 +135,72 @@ export class RestDiscovery {
     peer: PollPeer,
     onResponse: (response: RestResponse) => void,
   ): () => void {
-    const { polls, onRequest } = this.#options;
+    const { turns, onRequest } = this.#options;
     onRequest();
+    let cancel: (() => void) | undefined = () => undefined;
+    const work = (): void => {
+      if (cancel) cancel = this.#handle(path, body, peer, onResponse);
+    };
+    turns.run(work, false, this);
+    return () => {
+      cancel?.();
+      cancel = undefined;
+    };
+  }
+
+  #handle(
+    path: string,
+    body: Buffer,
+    peer: PollPeer,
+    onResponse: (response: RestResponse) => void,
+  ): () => void {
     const service = serviceAt(path);
-    const request = requestFromJson(body.toString());
+    const request = requestFromJson(body, this.#options.maxNamesPerRequest);
     if (!service || !request.ok) {
       const reason = request.ok ? '' : `: ${request.reason.slice(0, 200)}`;
       onResponse(restError(400, `the body is not a DiscoveryRequest${reason}`));
       return () => undefined;
     }
-    return polls.poll(service, request.value, peer, (reply) => {
-      onResponse(this.#responseTo(service, reply));
+    let cancelWriting = (): void => undefined;
+    const cancel = this.#options.polls.poll(service, request.value, peer, (reply) => {
+      if (reply.kind === 'response') cancelWriting = this.#write(service, reply, onResponse);
+      else onResponse(responseWithout(reply));
+    });
+    return () => {
+      cancel();
+      cancelWriting();
+    };
+  }
+
+  #write(
+    { typeUrl = '' }: DiscoveryService,
+    { message, account }: Content,
+    onResponse: (response: RestResponse) => void,
+  ): () => void {
+    return this.#json.write(message, account, (json) => {
+      if (!json.ok) {
+        this.#options.onUnwritable(typeUrl, json.reason);
+        onResponse(restError(500, `the response cannot be written as JSON: ${json.reason}`));
+        return;
+      }
+      const body = json.value;
+      const holdUnread = (): (() => void) => account.holdUnread(body, sizeOf(body));
+      onResponse({ status: 200, headers: JSON_HEADERS, body, holdUnread });
     });
   }
+}
 
-  #responseTo(service: DiscoveryService, reply: PollReply): RestResponse {
-    switch (reply.kind) {
-      case 'response':
-        return this.#content(service, wholeOf(reply.message));
-      case 'unchanged':
-        return { status: 304, headers: {}, body: '' };
-      case 'unknown':
-        return refused({
-          code: STATUS_CODE.unavailable,
-          message: 'the gateway does not know these resources yet',
-        });
-      case 'refused':
-        return refused(reply.status);
-    }
-  }
-
-  #content(service: DiscoveryService, bytes: Buffer): RestResponse {
-    const json = responseToJson(bytes);
-    if (json.ok) {
-      return { status: 200, headers: { 'content-type': 'application/json' }, body: json.value };
-    }
-    this.#options.onUnwritable(service.typeUrl ?? '', json.reason);
-    return restError(500, `the response cannot be written as JSON: ${json.reason}`);
+function responseWithout(reply: Exclude<PollReply, Content>): RestResponse {
+  switch (reply.kind) {
+    case 'unchanged':
+      return { status: 304, headers: {}, body: [] };
+    case 'unknown':
+      return refused({
+        code: STATUS_CODE.unavailable,
+        message: 'the gateway does not know these resources yet',
+      });
+    case 'refused':
+      return refused(reply.status);
   }
 }
 

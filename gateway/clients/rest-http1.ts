@@ -7,6 +7,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { sizeOf } from '../../protos/discovery-fields.js';
 import { MAX_HEADER_BYTES } from './grpc-headers.js';
 import { headerValuesIn, peerOf } from './peer.js';
 import type { RestDiscovery, RestResponse } from './rest-discovery.js';
@@ -75,6 +76,7 @@ class Connection {
   #requests = 0;
   #isLeaving = false;
   #cancel: () => void = () => undefined;
+  #letUnreadGo: () => void = () => undefined;
 
   constructor(socket: Socket, options: RestHttp1Options) {
     this.#socket = socket;
@@ -91,6 +93,7 @@ class Connection {
   handleClosed(): void {
     clearTimeout(this.#timer);
     this.#guard(this.#cancel);
+    this.#letUnreadGo();
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {
@@ -123,7 +126,9 @@ class Connection {
       clearTimeout(this.#timer);
       const peer = peerOf(this.#socket, headerValuesIn(headers));
       this.#cancel = rest.handle(url, body, peer, (restResponse) => {
-        this.#respond(response, restResponse, false);
+        this.#guard(() => {
+          this.#respond(response, restResponse, false);
+        });
       });
     });
   }
@@ -153,21 +158,25 @@ class Connection {
   /** @param isLast the connection cannot go on: the body was not read */
   #respond(
     response: ServerResponse,
-    { status, headers, body }: RestResponse,
+    { status, headers, body, holdUnread }: RestResponse,
     isLast: boolean,
   ): void {
     this.#cancel = () => undefined;
     if (response.headersSent || this.#socket.destroyed) return;
     const isClosing = isLast || this.#isLeaving;
     this.#within(READ_WITHIN_MS);
-    const length = body === '' ? {} : { 'content-length': Buffer.byteLength(body) };
+    const length = body.length === 0 ? {} : { 'content-length': sizeOf(body) };
     response.writeHead(status, {
       ...headers,
       ...length,
       ...(isClosing ? { connection: 'close' } : {}),
     });
     this.#requests--;
-    response.end(body, () => {
+    if (holdUnread) this.#letUnreadGo = holdUnread();
+    response.cork();
+    for (const chunk of body) response.write(chunk);
+    response.end(() => {
+      this.#letUnreadGo();
       if (isClosing) this.#socket.destroySoon();
       else if (this.#requests === 0) this.#within(IDLE_MS);
     });

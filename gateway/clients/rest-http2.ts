@@ -34,6 +34,7 @@ class RestCall {
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #cancel: () => void = () => undefined;
+  #letUnreadGo: () => void = () => undefined;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, options: RestHttp2Options) {
     this.#stream = stream;
@@ -54,6 +55,7 @@ class RestCall {
     stream.on('close', () => {
       clearTimeout(this.#timer);
       this.#guard(this.#cancel);
+      this.#letUnreadGo();
     });
     if (refusal) {
       this.#respond(refusal);
@@ -86,16 +88,24 @@ class RestCall {
     const { rest, peer } = this.#options;
     const path = this.#headers[':path'] ?? '';
     this.#cancel = rest.handle(path, Buffer.concat(this.#chunks), peer(), (response) => {
-      this.#respond(response);
+      this.#guard(() => {
+        this.#respond(response);
+      });
     });
   }
 
-  #respond({ status, headers, body }: RestResponse): void {
+  #respond({ status, headers, body, holdUnread }: RestResponse): void {
     const stream = this.#stream;
     this.#cancel = () => undefined;
     if (stream.destroyed || stream.closed || stream.headersSent) return;
-    stream.respond({ ...headers, ':status': status }, { endStream: body === '' });
-    if (body !== '') stream.end(body);
+    stream.respond({ ...headers, ':status': status }, { endStream: body.length === 0 });
+    if (body.length > 0) {
+      // Until the stream is closed, which it is once the client has read all.
+      if (holdUnread) this.#letUnreadGo = holdUnread();
+      stream.cork();
+      for (const chunk of body) stream.write(chunk);
+      stream.end();
+    }
     this.#within(READ_WITHIN_MS);
     // Lets the client's side go, whose body may not end.
     stream.once('finish', () => {

@@ -173,6 +173,8 @@ export class XdsServer {
         rest: new RestDiscovery({
           polls: this.#polls,
           maxBodyBytes: limits.maxRequestBytes,
+          maxNamesPerRequest: limits.maxNamesPerRequest,
+          turns: this.#turns,
           onRequest,
           onUnwritable,
         }),

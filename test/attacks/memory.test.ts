@@ -2,18 +2,30 @@
  * Goal: what a client sends or does not read costs bounded memory (docs/SECURITY.md, "Quotas").
  */
 import { connect } from 'node:http2';
-import t from 'tap';
+import protobuf from 'protobufjs/minimal.js';
+import t, { type Test } from 'tap';
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { pause, until } from '../support/until.js';
 import { assignmentBody } from '../interop/peers/siege.js';
-import { ATTACKED, MIB, startArena, underAttack } from './arena.js';
+import { ATTACKED, MIB, noLongTurn, startArena, underAttack, type AttackFigures } from './arena.js';
 import { grpcFrameOf, openStreams, subscription } from './hostile-streams.js';
 
 t.setTimeout(90_000);
 
 const TYPE = TYPE_URLS.assignment;
 const NAME = xdstpName(ATTACKED, 'assignment', 'edge/a');
+const namesOf = (count: number): readonly string[] =>
+  Array.from({ length: count }, (_, at) => xdstpName(ATTACKED, 'assignment', `edge/${at}`));
+
+function isAtMost(t: Test, { peakRssMiB, calmRssMiB }: AttackFigures, mostMiB: number): void {
+  const costMiB = peakRssMiB - calmRssMiB;
+  t.ok(
+    costMiB <= mostMiB,
+    `they cost ${costMiB.toFixed(0)} MiB in all, at most ${mostMiB} are allowed`,
+  );
+}
+
 const nodeOf = (bytes: number): Uint8Array =>
   encodeNode({
     id: 'n'.repeat(1_000),
@@ -52,48 +64,75 @@ t.test('a request of over 1 MiB ends its stream before it is kept', async (t) =>
   t.equal(stream!.status, '8', 'RESOURCE_EXHAUSTED');
 });
 
+/** An assignment of about this size: an unknown field (field 1,000) pads it. */
+function paddedBody(name: string, bytes: number): Uint8Array {
+  const padding = protobuf.Writer.create().uint32(0x1f42).bytes(Buffer.alloc(bytes)).finish();
+  return Buffer.concat([assignmentBody(name, 1), padding]);
+}
+
+/** Each of 1,000 clients has a connection with a window of 0, and sends one request. */
+async function openUnread(t: Test, port: number, requestOf: () => Uint8Array): Promise<void> {
+  for (let at = 0; at < 1_000; at++) {
+    const session = connect(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: 0 } });
+    session.on('error', () => undefined);
+    t.teardown(() => {
+      session.destroy();
+    });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    stream.on('error', () => undefined);
+    stream.write(grpcFrameOf(requestOf()));
+    if (at % 50 === 0) await pause(5);
+  }
+}
+
 t.test('1,000 clients with a window of 0 share one copy of a collection of 4 MB', async (t) => {
   const arena = await startArena(t);
-  const names = Array.from({ length: 4 }, (_, at) =>
-    xdstpName(ATTACKED, 'assignment', `edge/${at}`),
-  );
-  // An unknown field (field 1,000) of 1 MB each.
-  const padding = Buffer.concat([
-    Buffer.from([0xc2, 0x3e, 0xc0, 0x84, 0x3d]),
-    Buffer.alloc(1_000_000),
-  ]);
-  for (const name of names) {
-    arena.source.putQuietly(TYPE, name, Buffer.concat([assignmentBody(name, 1), padding]));
-  }
-  const request = grpcFrameOf(subscription(TYPE, names));
+  const names = namesOf(4);
+  for (const name of names) arena.source.putQuietly(TYPE, name, paddedBody(name, 1_000_000));
+  const request = subscription(TYPE, names);
   const figures = await underAttack(t, arena, '1,000 clients × 4 MB unread', async () => {
-    for (let at = 0; at < 1_000; at++) {
-      const session = connect(`http://127.0.0.1:${arena.gateway.port}`, {
-        settings: { initialWindowSize: 0 },
-      });
-      session.on('error', () => undefined);
-      t.teardown(() => {
-        session.destroy();
-      });
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-        'content-type': 'application/grpc',
-        te: 'trailers',
-      });
-      stream.on('error', () => undefined);
-      stream.write(request);
-      if (at % 50 === 0) await pause(5);
-    }
+    await openUnread(t, arena.gateway.port, () => request);
     await until(
       'all are paused',
-      async () => {
-        return (await arena.gateway.metric('tributary_clients_paused')) === 1_000;
-      },
+      async () => (await arena.gateway.metric('tributary_clients_paused')) === 1_000,
       // A scrape costs memory too.
       { timeoutMs: 20_000, everyMs: 500 },
     );
   });
-  const costMiB = figures.peakRssMiB - figures.calmRssMiB;
-  t.ok(costMiB <= 64, `they cost ${costMiB.toFixed(0)} MiB in all, at most 64 are allowed`);
+  isAtMost(t, figures, 64);
 });
+
+t.test(
+  '1,000 clients with a window of 0 that order 4 MB differently share limits.max_unread, and give way after 10 s',
+  async (t) => {
+    const arena = await startArena(t, { args: ['--max-unread', '32MiB'] });
+    const { gateway, source } = arena;
+    // The gateway copies resources of this size.
+    const names = namesOf(250);
+    for (const name of names) source.putQuietly(TYPE, name, paddedBody(name, 16_000));
+    let from = 0;
+    const inOwnOrder = (): readonly string[] => {
+      from = (from + 1) % names.length;
+      return [...names.slice(from), ...names.slice(0, from)];
+    };
+    const ended = (): Promise<number> =>
+      gateway.metric('tributary_quota_refusals_total', { quota: 'unread' });
+    const size = '1,000 clients × 4 MB unread, each in its own order';
+    const figures = await underAttack(t, arena, size, async () => {
+      await openUnread(t, gateway.port, () => subscription(TYPE, inOwnOrder()));
+      await until('the first are ended', async () => (await ended()) > 0, {
+        timeoutMs: 30_000,
+        everyMs: 500,
+      });
+    });
+    // The rest of the quota, and up to 80 KiB in small responses for each stream.
+    isAtMost(t, figures, 192);
+    noLongTurn(t, figures);
+    t.ok(figures.attackedP99Ms < 1_000, 'another client of the same peer goes on');
+  },
+);

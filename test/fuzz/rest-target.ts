@@ -17,7 +17,7 @@ const SEEDS: readonly string[] = [
 const MAX_NAMES = 1_000;
 
 function readRequest(text: string): boolean {
-  const read = requestFromJson(text);
+  const read = requestFromJson(Buffer.from(text), MAX_NAMES);
   if (!read.ok) {
     assert.ok(read.reason.length > 0, 'a refused request has a reason');
     return false;

@@ -27,10 +27,11 @@ import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-or
 import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
 import { SessionEvents } from '../session/session-events.js';
-import type {
-  SessionEvent,
-  StreamSession,
-  StreamSessionOptions,
+import {
+  SMALL_CHUNK_BYTES,
+  type SessionEvent,
+  type StreamSession,
+  type StreamSessionOptions,
 } from '../session/stream-session.js';
 import { isUnanswerable, UNANSWERABLE } from '../session/unanswerable.js';
 import type { NamePayer } from '../quotas/stream-names.js';
@@ -444,6 +445,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#events.take();
   }
 
+  get #chunkBytes(): number {
+    const { chunkBytes, isUnreadFull } = this.#options;
+    return isUnreadFull?.() === true ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes;
+  }
+
   #pollRefusals(nowMs: number): EncodedResponse | undefined {
     for (const typeUrl of this.#refusals.types) {
       if (this.awaitsWildcard(typeUrl)) continue;
@@ -490,7 +496,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         this.#wait(untilMs);
         continue;
       }
-      const answer = subscriptions.takeAdditions(this.#options.chunkBytes);
+      const answer = subscriptions.takeAdditions(this.#chunkBytes);
       subscriptions.waitingSinceMs = undefined;
       if (answer) return this.#send(subscriptions, answer, nowMs);
     }
@@ -515,10 +521,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         this.#wait(untilMs);
         continue;
       }
-      const answer = subscriptions.takeRemovals(
-        MAX_REMOVALS_PER_RESPONSE,
-        this.#options.chunkBytes,
-      );
+      const answer = subscriptions.takeRemovals(MAX_REMOVALS_PER_RESPONSE, this.#chunkBytes);
       subscriptions.removalsSinceMs = undefined;
       if (answer) return this.#send(subscriptions, answer, nowMs);
     }

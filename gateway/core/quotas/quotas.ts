@@ -25,7 +25,7 @@ export interface QuotaRefusal {
   readonly peer: string;
 }
 
-/** The used part of each quota. Counts. */
+/** The used part of each quota. Counts; of `unread`, bytes. */
 type Counts = Record<Quota, number>;
 
 const none = (): Counts => ({
@@ -34,7 +34,11 @@ const none = (): Counts => ({
   upstream_names: 0,
   node_groups: 0,
   first_syncs: 0,
+  unread: 0,
 });
+
+/** Quotas of what known clients get: it goes on, and makes room, while memory is short. */
+const GO_ON_WHEN_SHORT: ReadonlySet<Quota> = new Set(['first_syncs', 'unread']);
 
 /** A part of a quota below which a client that was refused may ask again. */
 const ROOM_AGAIN = 0.9;
@@ -44,6 +48,8 @@ export class Quotas {
   readonly #used = none();
   readonly #peers = new Map<string, PeerAccount>();
   readonly #onRefused: (refusal: QuotaRefusal) => void;
+  /** The responses that count for a peer because clients do not read them. */
+  readonly #unread = new WeakMap<object, UnreadResponse>();
   #isShort = false;
 
   /** @param onRefused for telemetry; must not throw */
@@ -121,6 +127,28 @@ export class Quotas {
   noteRefused(refusal: QuotaRefusal): void {
     this.#onRefused(refusal);
   }
+
+  /** See `PeerAccount.holdUnread`. */
+  holdUnread(account: PeerAccount, response: object, bytes: number): () => void {
+    const unread = this.#unread.get(response) ?? { account, clients: 0 };
+    this.#unread.set(response, unread);
+    if (unread.clients++ === 0) {
+      unread.account = account;
+      account.change('unread', bytes);
+    }
+    let isHeld = true;
+    return () => {
+      if (isHeld && --unread.clients === 0) unread.account.change('unread', -bytes);
+      isHeld = false;
+    };
+  }
+}
+
+/** A response that clients do not read. It is in memory once, however many they are. */
+interface UnreadResponse {
+  /** Of the peer that it counts for. */
+  account: PeerAccount;
+  clients: number;
 }
 
 /** The use of one peer. */
@@ -168,8 +196,7 @@ export class PeerAccount {
     const held = this.#held[quota];
     const used = this.#quotas.used(quota);
     const limit = limits.global[quota];
-    // Known clients and their names go on; first syncs make room for memory, so they are not refused.
-    if (isShort && quota !== 'first_syncs') return 'memory';
+    if (isShort && !GO_ON_WHEN_SHORT.has(quota)) return 'memory';
     if (used >= limit) return 'global';
     if (this.#isAtOwnLimit(quota)) return 'peer';
     return mayTakeMore(held, used, limit, limits.peerShare) ? undefined : 'peer';
@@ -192,6 +219,18 @@ export class PeerAccount {
   change(quota: Quota, count: number): void {
     this.#held[quota] += count;
     this.#quotas.change(quota, count);
+  }
+
+  /**
+   * A client of the peer does not read a response. Several clients that do not read the same response count once, for
+   * the peer of the first.
+   *
+   * @param response the same object for all clients that were sent it
+   * @param bytes its size
+   * @returns call it when the client has read the response or has left
+   */
+  holdUnread(response: object, bytes: number): () => void {
+    return this.#quotas.holdUnread(this, response, bytes);
   }
 
   /** Would the peer now get more, with some room to spare? */
@@ -240,6 +279,7 @@ const WORDS: Readonly<Record<Quota, string>> = {
   upstream_names: 'names at sources',
   node_groups: 'node groups',
   first_syncs: 'first syncs',
+  unread: 'unread responses',
 };
 
 /** Of a limit that the map gives the peer. */

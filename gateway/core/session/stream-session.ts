@@ -11,6 +11,9 @@ import type { ClientScope } from './asked-name.js';
 import type { MessageLimit, Withheld } from './message-limit.js';
 import type { SyncFacts } from './sync-state.js';
 
+/** The size of responses while the peer has its share of unread responses (`isUnreadFull`). Bytes. */
+export const SMALL_CHUNK_BYTES = 16_384;
+
 /** What each session needs, whatever its flavour. */
 export interface StreamSessionOptions {
   readonly cache: ResourceCache;
@@ -19,6 +22,11 @@ export interface StreamSessionOptions {
   readonly room?: StreamNames | undefined;
   /** Larger responses are split at about this size; a set of listeners or clusters (state of the world) is not. */
   readonly chunkBytes: number;
+  /**
+   * The clients of this peer do not read what they were sent: the next responses are small, and sets that cannot be split
+   * wait. Default: they do.
+   */
+  readonly isUnreadFull?: () => boolean;
   readonly ackDeadlineMs: number;
   /** A request with more names is handled in portions of this size; default: in one step. A count. */
   readonly namesPerPortion?: number;

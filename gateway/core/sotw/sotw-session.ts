@@ -30,10 +30,11 @@ import { SelectiveResponses } from './selective-responses.js';
 import type { SotwContent } from './responses.js';
 import { SotwSubscriptions } from './sotw-subscriptions.js';
 import { SessionEvents } from '../session/session-events.js';
-import type {
-  SessionEvent,
-  StreamSession,
-  StreamSessionOptions,
+import {
+  SMALL_CHUNK_BYTES,
+  type SessionEvent,
+  type StreamSession,
+  type StreamSessionOptions,
 } from '../session/stream-session.js';
 import { isUnanswerable, UNANSWERABLE } from '../session/unanswerable.js';
 import { AllRequiredResponses } from './all-required-responses.js';
@@ -58,6 +59,8 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
 const QUIET_MS = 1_000;
 /** While a client's losses cannot be judged yet, they are examined again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
+/** While the peer has too much unread, the session looks again after this time. Milliseconds. */
+const ROOM_CHECK_MS = 100;
 /** Encoded names are kept up to this size per name, which is long for a name. Bytes. */
 const MAX_KEPT_PER_NAME_BYTES = 256;
 
@@ -356,6 +359,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       const untilMs =
+        this.#roomUntilMs(subscriptions, nowMs) ??
         subscriptions.blockedUntilMs(nowMs) ??
         laterOf(
           this.#additionsWaitUntil(subscriptions, nowMs),
@@ -371,6 +375,15 @@ export class SotwSession implements StreamSession<SotwRequest> {
       if (response) return response;
     }
     return undefined;
+  }
+
+  /** @returns until when a set that cannot be split waits, because the peer has too much unread; undefined: send now. */
+  #roomUntilMs({ responses }: SotwSubscriptions, nowMs: number): number | undefined {
+    return responses.isWhole && this.#isUnreadFull ? nowMs + ROOM_CHECK_MS : undefined;
+  }
+
+  get #isUnreadFull(): boolean {
+    return this.#options.isUnreadFull?.() === true;
   }
 
   /** `take` processed names that may need a placeholder: later, or now (seed 67443). */
@@ -435,6 +448,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       const untilMs =
+        this.#roomUntilMs(subscriptions, nowMs) ??
         subscriptions.blockedUntilMs(nowMs, true) ??
         laterOf(
           this.#removalsWaitUntil(subscriptions, nowMs),
@@ -479,9 +493,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
     release: boolean,
     nowMs: number,
   ): EncodedResponse | undefined {
+    const { chunkBytes } = this.#options;
     const greet = this.#responses === 0;
     const answer = subscriptions.responses.take({
-      maxBytes: this.#options.chunkBytes,
+      maxBytes: this.#isUnreadFull ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes,
       greet,
       release,
     });

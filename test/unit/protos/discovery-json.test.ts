@@ -5,18 +5,36 @@
  */
 import t from 'tap';
 import { wholeOf } from '../../../protos/discovery-fields.js';
-import { requestFromJson, responseToJson } from '../../../protos/discovery-json.js';
+import { requestFromJson, responseToJson, type Converted } from '../../../protos/discovery-json.js';
 import { decodeSotwRequest, encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { bareResourceOf, encodeResourceField } from '../../../protos/resource-field.js';
 import { readClientNode } from '../../../protos/node-codec.js';
 import { CDS, SDS } from '../../support/mesh-names.js';
 import { encode } from './envoy-messages.js';
 
-/** The JSON of a response with one resource. */
-function jsonOf(typeUrl: string, body: Uint8Array): ReturnType<typeof responseToJson> {
-  const resources = [bareResourceOf(encodeResourceField('one', 'v', typeUrl, body))];
-  const parts = { typeUrl, nonce: '7', versionInfo: 'v1', errors: [], resources };
-  return responseToJson(wholeOf(encodeSotwResponse(parts)));
+const read = (json: unknown): Converted<Uint8Array> =>
+  requestFromJson(Buffer.from(JSON.stringify(json)), 20_000);
+
+/** The JSON of a response, and the number of steps that it took. */
+function written(bytes: Uint8Array): Converted<string> & { readonly steps: number } {
+  const writing = responseToJson(bytes);
+  for (let steps = 0; ; steps++) {
+    const { done, value } = writing.next();
+    if (done !== true) continue;
+    return value.ok
+      ? { ok: true, value: wholeOf(value.value).toString(), steps }
+      : { ...value, steps };
+  }
+}
+
+/** The JSON of a response with these resources. */
+function jsonOf(typeUrl: string, ...bodies: readonly Uint8Array[]): ReturnType<typeof written> {
+  const resources = bodies.map((body) =>
+    bareResourceOf(encodeResourceField('one', 'v', typeUrl, body)),
+  );
+  const errors = [{ name: 'n', status: { code: 5, message: 'gone' } }];
+  const parts = { typeUrl, nonce: '7', versionInfo: 'v1', errors, resources };
+  return written(wholeOf(encodeSotwResponse(parts)));
 }
 
 t.test('a request as JSON is the same request in binary form', (t) => {
@@ -34,9 +52,9 @@ t.test('a request as JSON is the same request in binary form', (t) => {
       node: { id: 'n', cluster: 'c', metadata: { zone: 'x' }, field_of_a_newer_envoy: 1 },
     },
   ]) {
-    const read = requestFromJson(JSON.stringify(json));
-    if (!read.ok) throw new Error(read.reason);
-    const decoded = decodeSotwRequest(read.value, 10);
+    const request = read(json);
+    if (!request.ok) throw new Error(request.reason);
+    const decoded = decodeSotwRequest(request.value, 10);
     if (!decoded.ok) throw new Error(decoded.reason);
     const { node, ...rest } = decoded.message;
     t.match(rest, { versionInfo: 'v1', names: ['a', 'b'], typeUrl: CDS });
@@ -65,12 +83,43 @@ t.test('what is not a request is an error, never an exception', (t) => {
     `{"node":{"metadata":{"a":${'['.repeat(deep)}${']'.repeat(deep)}}}}`,
     '{"resourceNames":["\\ud800"]}',
   ]) {
-    const read = requestFromJson(text);
-    t.equal(read.ok, false, text.slice(0, 40));
-    t.ok(!read.ok && read.reason.length > 0);
+    const request = requestFromJson(Buffer.from(text), 20_000);
+    t.equal(request.ok, false, text.slice(0, 40));
+    t.ok(!request.ok && request.reason.length > 0);
   }
   t.end();
 });
+
+t.test(
+  'a request may have thousands of names, and an Envoy its extensions, but no million values',
+  (t) => {
+    const fits = {
+      resource_names: Array.from({ length: 20_000 }, () => 'name'),
+      node: {
+        extensions: Array.from({ length: 1_500 }, () => ({
+          name: 'e',
+          category: 'c',
+          version: {},
+        })),
+      },
+    };
+    t.match(read(fits), { ok: true });
+    const listening = Array.from({ length: 5_000 }, () => ({ pipe: { path: 'p' } }));
+    for (const node of [
+      { metadata: { a: Array.from({ length: 20_000 }, () => 1) } },
+      { metadata: Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`k${at}`, 1])) },
+      { listeningAddresses: listening },
+      { metadata: { a: Array.from({ length: 50_000 }, () => 1) } },
+      { metadata: { a: Array.from({ length: 30_000 }, () => ({})) } },
+    ]) {
+      t.match(read({ node }), {
+        ok: false,
+        reason: /more than 10000 values/,
+      });
+    }
+    t.end();
+  },
+);
 
 t.test('a response is proto3 JSON, with the whole resource and its @type', (t) => {
   const name = 'one';
@@ -81,6 +130,28 @@ t.test('a response is proto3 JSON, with the whole resource and its @type', (t) =
     typeUrl: CDS,
     nonce: '7',
     resources: [{ '@type': CDS, name, altStatName: 'x' }],
+  });
+  t.end();
+});
+
+t.test('each step writes one resource, and the chunks make one text', (t) => {
+  const names = Array.from({ length: 3_000 }, (_, at) => `cluster ${at}`);
+  const json = jsonOf(
+    CDS,
+    ...names.map((name) => encode('envoy.config.cluster.v3.Cluster', { name })),
+  );
+  if (!json.ok) throw new Error(json.reason);
+  t.equal(json.steps, names.length);
+  const { resources } = JSON.parse(json.value) as { resources: { name: string }[] };
+  t.strictSame(
+    resources.map(({ name }) => name),
+    names,
+  );
+  t.strictSame(JSON.parse((jsonOf(CDS) as { value: string }).value), {
+    resources: [],
+    versionInfo: 'v1',
+    typeUrl: CDS,
+    nonce: '7',
   });
   t.end();
 });
@@ -122,6 +193,7 @@ t.test(
 );
 
 t.test('bytes that are not a response are an error', (t) => {
-  t.equal(responseToJson(Buffer.from([0xff])).ok, false);
+  t.match(written(Buffer.from([0xff])), { ok: false, reason: /malformed/ });
+  t.equal(written(Buffer.from([0x0a, 1, 0xff])).ok, false, 'no UTF-8');
   t.end();
 });

@@ -515,15 +515,81 @@ t.test('a stream ends at its maximum age, and its client is asked to connect ane
   t.end();
 });
 
+function quotasOf(each: number): Quotas {
+  const counts = {
+    streams: each,
+    names: each,
+    upstream_names: each,
+    node_groups: each,
+    first_syncs: each,
+    unread: each,
+  };
+  return new Quotas({
+    global: counts,
+    peerShare: 1,
+    peer: { counts, requestsPerSecond: each },
+  });
+}
+
+/** A client that was sent `a` and does not read it; its peer may leave 9 bytes unread. */
+async function setUpUnread() {
+  const account = quotasOf(9).account('peer');
+  const world = setUp({}, ADS, {}, { account });
+  world.directory.put(SDS, sds('a'), 'v1');
+  world.subscribe(SDS, sds('a'));
+  world.directory.answer();
+  world.transport.takes = false;
+  await turn();
+  t.equal(world.written.length, 1);
+  const readIt = (): void => {
+    world.transport.takes = true;
+    world.stream.handleDrain();
+    world.model.receive(world.written[0]!);
+    world.stream.handleMessage(encodeDeltaRequest(world.model.ack()!));
+  };
+  return { ...world, account, readIt };
+}
+
+t.test('a client that does not read counts for its peer until it reads or leaves', async (t) => {
+  const { account, stream, written, transport, directory, readIt } = await setUpUnread();
+  t.equal(account.held('unread'), written[0]!.length);
+  readIt();
+  t.equal(account.held('unread'), 0);
+  transport.takes = false;
+  directory.put(SDS, sds('a'), 'v2');
+  await turn();
+  t.equal(account.held('unread'), written[1]!.length);
+  stream.handleClosed('gone');
+  t.equal(account.held('unread'), 0);
+});
+
+t.test(
+  'a client that has not read for 10 s is ended only when its peer has too much unread',
+  async (t) => {
+    const { account, stream, now, ended } = await setUpUnread();
+    account.change('unread', -account.held('unread'));
+    now.ms = 60_000;
+    stream.endIfDue();
+    t.strictSame(ended, [], 'there is room');
+    account.holdUnread({}, 10);
+    const fresh = await setUpUnread();
+    fresh.now.ms = 9_999;
+    for (const each of [stream, fresh.stream]) each.endIfDue();
+    t.match(ended, [
+      { code: STATUS_CODE.resourceExhausted, message: /unread responses.*limits\.max_unread/ },
+    ]);
+    t.strictSame(fresh.ended, []);
+    fresh.now.ms = 10_000;
+    fresh.stream.endIfDue();
+    t.equal(fresh.ended.length, 1);
+    t.equal(fresh.account.held('unread'), 0, 'the memory is free');
+  },
+);
+
 t.test(
   'the first sync of a stream begins with its first request and ends with the first ACK',
   async (t) => {
-    const own = { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: 9 };
-    const quotas = new Quotas({
-      global: own,
-      peerShare: 1,
-      peer: { counts: own, requestsPerSecond: 1 },
-    });
+    const quotas = quotasOf(9);
     const { directory, written, stream, model, subscribe } = setUp(
       {},
       ADS,

@@ -71,10 +71,17 @@ t.test('a stream that becomes ready while others are pumped gets its turn', asyn
 });
 
 const limits = (firstSyncs: number): QuotaLimits => ({
-  global: { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: firstSyncs },
+  global: {
+    streams: 9,
+    names: 9,
+    upstream_names: 9,
+    node_groups: 9,
+    first_syncs: firstSyncs,
+    unread: 9,
+  },
   peerShare: 1,
   peer: {
-    counts: { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: 9 },
+    counts: { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: 9, unread: 9 },
     requestsPerSecond: 1,
   },
 });

@@ -4,9 +4,13 @@
  * Method: scripted polls.
  */
 import t from 'tap';
+import { Turns } from '../../../../authorities/index.js';
+import { DEFAULT_LIMITS } from '../../../../config/limits.js';
+import { quotaLimitsOf } from '../../../../gateway/core/quotas/limits.js';
+import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 import type { PollReply, Polls } from '../../../../gateway/clients/polls.js';
 import { RestDiscovery, type RestResponse } from '../../../../gateway/clients/rest-discovery.js';
-import type { Chunks } from '../../../../protos/discovery-fields.js';
+import { sizeOf, wholeOf, type Chunks } from '../../../../protos/discovery-fields.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
 import { bareResourceOf, encodeResourceField } from '../../../../protos/resource-field.js';
 import { encodeSotwResponse } from '../../../../protos/sotw-codec.js';
@@ -22,24 +26,37 @@ const PEER = {
   certificate: undefined,
 };
 
-function respondTo(reply: PollReply) {
+const account = new Quotas(quotaLimitsOf(DEFAULT_LIMITS)).account('peer');
+
+/** Polls that get these replies, one after the other. */
+function restWith(...replies: readonly PollReply[]) {
   const unwritable: (readonly [string, string])[] = [];
+  const left = [...replies];
   const polls: Pick<Polls, 'poll'> = {
     poll: (_service, _bytes, _peer, onReply) => {
-      onReply(reply);
+      onReply(left.shift()!);
       return () => undefined;
     },
   };
   const rest = new RestDiscovery({
     polls,
     maxBodyBytes: 100,
+    maxNamesPerRequest: 10,
+    turns: new Turns((error) => {
+      throw error;
+    }),
     onRequest: () => undefined,
     onUnwritable: (...what) => unwritable.push(what),
   });
-  const responses: RestResponse[] = [];
-  rest.handle('/v3/discovery:clusters', Buffer.from('{}'), PEER, (one) => responses.push(one));
-  t.equal(responses.length, 1);
-  return { ...responses[0]!, unwritable };
+  const poll = (onResponse: (response: RestResponse) => void): (() => void) =>
+    rest.handle('/v3/discovery:clusters', Buffer.from('{}'), PEER, onResponse);
+  return { poll, unwritable };
+}
+
+async function respondTo(reply: PollReply) {
+  const { poll, unwritable } = restWith(reply);
+  const { status, body } = await new Promise<RestResponse>(poll);
+  return { status, body: wholeOf(body).toString(), unwritable };
 }
 
 const withBody = (typeUrl: string): Chunks =>
@@ -51,19 +68,19 @@ const withBody = (typeUrl: string): Chunks =>
     resources: [bareResourceOf(encodeResourceField('one', 'v', typeUrl, Buffer.alloc(0)))],
   });
 
-t.test('a response that JSON cannot carry in full is 500, and reported', (t) => {
-  const { status, body, unwritable } = respondTo({
+t.test('a response that JSON cannot carry in full is 500, and reported', async (t) => {
+  const { status, body, unwritable } = await respondTo({
     kind: 'response',
+    account,
     message: withBody('type.googleapis.com/no.such.Type'),
   });
   t.equal(status, 500);
   t.match(body, 'no.such.Type');
   t.strictSame(unwritable, [[CDS, 'the built-in Envoy API lacks the type no.such.Type']]);
-  t.end();
 });
 
 for (const [reply, status] of [
-  [{ kind: 'response', message: withBody(CDS) }, 200],
+  [{ kind: 'response', account, message: withBody(CDS) }, 200],
   [{ kind: 'unchanged' }, 304],
   [{ kind: 'unknown' }, 503],
   [{ kind: 'refused', status: { code: STATUS_CODE.invalidArgument, message: 'x' } }, 400],
@@ -72,8 +89,39 @@ for (const [reply, status] of [
   [{ kind: 'refused', status: { code: STATUS_CODE.internal, message: 'x' } }, 500],
 ] as const) {
   const what = reply.kind === 'refused' ? `a refusal with code ${reply.status.code}` : reply.kind;
-  t.test(`${what} is HTTP ${status}`, (t) => {
-    t.equal(respondTo(reply).status, status);
-    t.end();
+  t.test(`${what} is HTTP ${status}`, async (t) => {
+    t.equal((await respondTo(reply)).status, status);
   });
 }
+
+t.test(
+  'clients that are due the same response share its JSON, which counts once for their peer',
+  async (t) => {
+    const reply = { kind: 'response', account, message: withBody(CDS) } as const;
+    const { poll } = restWith(reply, reply, reply, reply);
+    const responses: RestResponse[] = [];
+    const cancel = poll(() => t.fail('cancelled'));
+    poll((response) => responses.push(response));
+    cancel();
+    await new Promise<RestResponse>(poll);
+    poll((response) => responses.push(response));
+    t.equal(responses.length, 2, 'the last one needs no turn');
+    t.equal(responses[0]!.body, responses[1]!.body);
+    const letGo = responses.map(({ holdUnread }) => holdUnread!());
+    t.equal(account.held('unread'), sizeOf(responses[0]!.body));
+    for (const each of letGo) each();
+    t.equal(account.held('unread'), 0);
+  },
+);
+
+t.test('a response without clients is not written further', async (t) => {
+  const [gone, kept] = [withBody(CDS), withBody(CDS)];
+  const { poll } = restWith(
+    { kind: 'response', account, message: gone },
+    { kind: 'response', account, message: kept },
+    { kind: 'response', account, message: gone },
+  );
+  poll(() => t.fail('cancelled'))();
+  t.equal((await new Promise<RestResponse>(poll)).status, 200);
+  t.equal((await new Promise<RestResponse>(poll)).status, 200, 'a later client gets it');
+});

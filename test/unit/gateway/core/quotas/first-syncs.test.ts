@@ -4,7 +4,14 @@ import { FirstSyncs, type FirstSync } from '../../../../../gateway/core/quotas/f
 import { Quotas } from '../../../../../gateway/core/quotas/quotas.js';
 
 function start(most: number, share = 1) {
-  const bounds = { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: most };
+  const bounds = {
+    streams: 9,
+    names: 9,
+    upstream_names: 9,
+    node_groups: 9,
+    first_syncs: most,
+    unread: 9,
+  };
   const own = { ...bounds, first_syncs: Infinity };
   const quotas = new Quotas({
     global: bounds,

@@ -23,6 +23,7 @@ const counts = (count: number) => ({
   upstream_names: count,
   node_groups: count,
   first_syncs: count,
+  unread: count,
 });
 
 const limitsOf = (global: number, peerShare = 0.8, own = Infinity): QuotaLimits => ({
@@ -99,6 +100,35 @@ t.test('a refusal is reported, and names the setting', (t) => {
   );
   t.end();
 });
+
+t.test(
+  'a response that several clients do not read counts once, until the last has read it',
+  (t) => {
+    const quotas = new Quotas(limitsOf(1_000));
+    const [a, b] = [quotas.account('a'), quotas.account('b')];
+    const [response, other] = [{}, {}];
+    const [first, second, third] = [
+      a.holdUnread(response, 700),
+      b.holdUnread(response, 700),
+      a.holdUnread(other, 100),
+    ];
+    t.equal(quotas.used('unread'), 800);
+    t.equal(a.held('unread'), 800, 'for the peer of the first');
+    t.equal(a.refusal('unread'), 'peer');
+    t.equal(b.refusal('unread'), undefined);
+    first();
+    first();
+    t.equal(a.held('unread'), 800, 'another client has not read it');
+    second();
+    t.equal(a.held('unread'), 100);
+    b.holdUnread(response, 700);
+    t.equal(b.held('unread'), 700, 'sent anew, it counts for the peer of the first again');
+    third();
+    quotas.setShort(true);
+    t.equal(a.refusal('unread'), undefined, 'what a known client reads makes room');
+    t.end();
+  },
+);
 
 t.test('metrics show how full each quota is', (t) => {
   const quotas = new Quotas(limitsOf(10, 0.5));

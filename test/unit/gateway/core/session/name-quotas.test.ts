@@ -18,8 +18,22 @@ import { SotwClient } from '../../../../support/sotw-driver.js';
 
 function start(most: { readonly names?: number; readonly upstream?: number }) {
   const { names = 100, upstream = 100 } = most;
-  const global = { streams: 9, names, upstream_names: upstream, node_groups: 1, first_syncs: 9 };
-  const own = { streams: 9, names: 999, upstream_names: 999, node_groups: 9, first_syncs: 9 };
+  const global = {
+    streams: 9,
+    names,
+    upstream_names: upstream,
+    node_groups: 1,
+    first_syncs: 9,
+    unread: 9,
+  };
+  const own = {
+    streams: 9,
+    names: 999,
+    upstream_names: 999,
+    node_groups: 9,
+    first_syncs: 9,
+    unread: 9,
+  };
   const quotas = new Quotas({
     global,
     peerShare: 1,

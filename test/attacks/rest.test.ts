@@ -1,0 +1,88 @@
+/**
+ * Goal: JSON of clients that poll by REST keeps no other client waiting, and what they do not read costs bounded
+ * memory (docs/SECURITY.md, "Quotas").
+ */
+import { connect } from 'node:net';
+import t, { type Test } from 'tap';
+import { resourceFromJson } from '../../protos/json-resources.js';
+import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import { until } from '../support/until.js';
+import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
+
+t.setTimeout(90_000);
+
+const TYPE = TYPE_URLS.assignment;
+const CLIENTS = 30;
+
+/** Endpoints that are 0.8 KB in binary form, and 2.8 KB as JSON. */
+function assignmentOf(name: string): Uint8Array {
+  const lbEndpoints = Array.from({ length: 32 }, (_, at) => ({
+    endpoint: { address: { socketAddress: { address: `10.0.0.${at}`, portValue: 80 } } },
+  }));
+  const json = { '@type': TYPE, clusterName: name, endpoints: [{ lbEndpoints }] };
+  const read = resourceFromJson(json);
+  if (!read.ok) throw new Error(read.message);
+  return read.body;
+}
+
+/** Sends one request over HTTP/1.1 on a connection of its own, and reads nothing but the head of the response. */
+function poll(t: Test, port: number, json: unknown): { readonly head: string } {
+  const result = { head: '' };
+  const socket = connect(port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  socket.on('error', () => undefined);
+  socket.on('data', (chunk: Buffer) => {
+    result.head += chunk.toString('latin1', 0, 100);
+    socket.pause();
+  });
+  const body = JSON.stringify(json);
+  const head = ['POST /v3/discovery:endpoints HTTP/1.1', 'host: gateway'];
+  head.push('content-type: application/json', `content-length: ${body.length}`);
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  return result;
+}
+
+t.test('30 polls of 2,000 resources each, all of them different and unread', async (t) => {
+  const arena = await startArena(t, { args: ['--max-unread', '16MiB'] });
+  const { gateway, source } = arena;
+  const names = Array.from({ length: 2_000 }, (_, at) =>
+    xdstpName(ATTACKED, 'assignment', `edge/${at}`),
+  );
+  const extra = Array.from({ length: CLIENTS }, (_, at) =>
+    xdstpName(ATTACKED, 'assignment', `extra/${at}`),
+  );
+  for (const name of [...names, ...extra]) source.putQuietly(TYPE, name, assignmentOf(name));
+  const glob = xdstpName(ATTACKED, 'assignment', 'edge/*');
+  const figures = await underAttack(t, arena, '30 polls of 5.6 MB of JSON, unread', async () => {
+    const polls = extra.map((name, at) =>
+      poll(t, gateway.port, { node: { id: `n${at}` }, resourceNames: [glob, name] }),
+    );
+    await until('all are answered', () => polls.every(({ head }) => head !== ''), {
+      timeoutMs: 30_000,
+    });
+    const statuses = polls.map(({ head }) => head.slice(9, 12));
+    t.ok(statuses.includes('200'), 'some got the content');
+    t.ok(
+      statuses.every((status) => status === '200' || status === '429'),
+      `the others shall come again: ${statuses.join(' ')}`,
+    );
+  });
+  noLongTurn(t, figures);
+  const costMiB = figures.peakRssMiB - figures.calmRssMiB;
+  t.ok(costMiB <= 64, `they cost ${costMiB.toFixed(0)} MiB in all, at most 64 are allowed`);
+});
+
+t.test('30 requests with a million values', async (t) => {
+  const arena = await startArena(t);
+  const { gateway } = arena;
+  const metadata = { list: Array.from({ length: 500_000 }, () => 1) };
+  const figures = await underAttack(t, arena, '30 JSON requests of 1 MB', async () => {
+    const polls = Array.from({ length: CLIENTS }, () =>
+      poll(t, gateway.port, { node: { metadata } }),
+    );
+    await until('all are refused', () => polls.every(({ head }) => head.includes(' 400 ')), {
+      timeoutMs: 30_000,
+    });
+  });
+  noLongTurn(t, figures);
+});
