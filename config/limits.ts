@@ -39,7 +39,7 @@ export interface Limits {
    * Responses that clients do not read, over all of them; equal ones count once. With more, the gateway sends the peer's
    * clients nothing until they have read, and ends the streams of those that have not read for 10 s. Bytes.
    */
-  readonly maxUnreadBytes: number;
+  readonly maxBufferedBytes: number;
   /**
    * The age at which the gateway ends a client stream, less a random part of up to a tenth. 0: never.
    * Milliseconds.
@@ -191,7 +191,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   maxUpstreamNames: 100_000,
   maxFirstSyncs: 200,
   // A hundred different responses of `responseChunkBytes` on their way to slow clients.
-  maxUnreadBytes: 256 * 1_024 * 1_024,
+  maxBufferedBytes: 256 * 1_024 * 1_024,
   maxStreamAgeMs: 0,
   maxHeapPercent: 70,
   maxResourcesPerSource: 200_000,

@@ -22,7 +22,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxClients:
     'Concurrent client streams, and clients that poll (one for each type and list of names). A client that polls and is idle gives way. Otherwise the gateway ends a further stream with RESOURCE_EXHAUSTED.',
   maxPeerPercent:
-    'Part of the quotas of streams, names, upstream names, node groups, first syncs and unread responses that one peer (its identity, else its address) may take, in percent of what the other peers leave. See SECURITY.md, "Quotas".',
+    'Part of the quotas of streams, names, upstream names, node groups, first syncs and buffered bytes that one peer (its identity, else its address) may take, in percent of what the other peers leave. See SECURITY.md, "Quotas".',
   peerRequestsPerSecond:
     'Requests a second of one peer, after a burst of twice as many. 10 KB count as one more request. The gateway reads the streams of a faster peer later, and refuses its polls (Fetch, REST) until then.',
   maxNames:
@@ -31,7 +31,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
     'Names and globs that the gateway subscribes to at its sources, each once for all clients. It refuses further ones with RESOURCE_EXHAUSTED.',
   maxFirstSyncs:
     'Clients whose first responses are under way at the same time. Other new clients wait; resuming clients go first.',
-  maxUnreadBytes:
+  maxBufferedBytes:
     'Responses that clients do not read, over all of them; equal ones count once. With more, the gateway sends the clients of the peer nothing more until they have read, refuses its polls, and ends the streams of clients that have not read for 10s.',
   maxStreamAgeMs:
     'Age at which the gateway ends a client stream with UNAVAILABLE, less a random part of up to a tenth, so that clients spread over instances anew. 0: never.',

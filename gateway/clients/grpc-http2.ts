@@ -19,6 +19,7 @@ import type { Socket } from 'node:net';
 import { TokenBucket, type ClientCertificate } from '../../authorities/index.js';
 import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
+import type { Quotas } from '../core/quotas/quotas.js';
 import { ClientListener } from './client-listener.js';
 import {
   respondOnly,
@@ -47,6 +48,7 @@ export interface GrpcServerOptions extends CallLimits {
   readonly maxStreamsPerConnection: number;
   /** In which new connections are accepted. */
   readonly turns: Turns;
+  readonly quotas: Quotas;
   /** By path. */
   readonly methods: ReadonlyMap<string, Method>;
   /** REST, on the same port; absent: not served. */
@@ -231,6 +233,7 @@ class Connection implements CallConnection {
       writeAheadBytes: options.writeAheadBytes,
       peer: addressOf(socket),
       quotaKey: quotaKeyOf(socket),
+      quotas: options.quotas,
       socket,
       connection: this,
       onError: options.onError,
@@ -343,7 +346,8 @@ class Connection implements CallConnection {
     const { rest, onError } = this.#options;
     if (rest && headerBytes <= MAX_HEADER_BYTES && isRestPath(headers[':path'] ?? '')) {
       const peer = (): PollPeer => peerOf(this.#socket, headerValuesIn(headers));
-      startRest(stream, headers, { rest, peer, onError });
+      const { quotaKey } = this.#callOptions;
+      startRest(stream, headers, { rest, peer, quotaKey, onError });
       return;
     }
     const reading = readCallHeaders(headers, rawHeaders);

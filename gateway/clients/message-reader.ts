@@ -35,6 +35,15 @@ export class MessageReader {
     this.#maxBytes = maxBytes;
   }
 
+  /** The announced length of a message of which a part has come; undefined: there is none. Bytes. */
+  get partialLength(): number | undefined {
+    return this.#prefixBytes === 0
+      ? undefined
+      : this.#prefixBytes < PREFIX_BYTES
+        ? 0
+        : this.#length;
+  }
+
   /** Bytes of memory that the reader keeps of an incomplete message. */
   get bufferBytes(): number {
     return this.#held?.length ?? 0;

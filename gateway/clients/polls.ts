@@ -341,7 +341,7 @@ export class Polls {
 
 /** @returns the reply if the peer has too much unread */
 function refusalOfUnread(account: PeerAccount): PollReply | undefined {
-  const status = account.ask('unread');
+  const status = account.ask('buffered');
   return status && { kind: 'refused', status: { ...status, retryAfterMs: UNREAD_RETRY_AFTER_MS } };
 }
 

@@ -8,7 +8,9 @@ import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
 import { requestFromJson } from '../../protos/discovery-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
+import type { PeerAccount, Quotas } from '../core/quotas/quotas.js';
 import { JsonResponses } from './json-responses.js';
+import { LONG_REQUEST_BYTES } from './partial-request.js';
 import type { PollPeer, PollReply, Polls } from './polls.js';
 
 export interface RestHead {
@@ -18,6 +20,8 @@ export interface RestHead {
   readonly contentType: string;
   /** Bytes; undefined: the head does not tell. */
   readonly contentLength: number | undefined;
+  /** See `PollPeer`. */
+  readonly quotaKey: string;
 }
 
 export interface RestResponse {
@@ -38,6 +42,7 @@ export interface RestOptions {
   /** The largest body that the gateway accepts. Bytes. */
   readonly maxBodyBytes: number;
   readonly maxNamesPerRequest: number;
+  readonly quotas: Quotas;
   /** A client sent a request, valid or not. */
   readonly onRequest: () => void;
   /** Reading JSON takes long: the requests take turns. */
@@ -71,6 +76,8 @@ const REFUSAL_HEADERS: ReadonlyMap<number, Readonly<Record<string, string>>> = n
   [401, { 'www-authenticate': 'Bearer' }],
   [503, { 'retry-after': RETRY_AFTER_SECONDS }],
 ]);
+
+const NOTHING_HELD = (): void => undefined;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
@@ -106,7 +113,8 @@ export class RestDiscovery {
   }
 
   /** @returns the response if the head alone decides it; otherwise the body is read */
-  refusal({ method, path, contentType, contentLength }: RestHead): RestResponse | undefined {
+  refusal(head: RestHead): RestResponse | undefined {
+    const { method, path, contentType, contentLength } = head;
     if (!isRestPath(path)) return restError(404, `there is no ${path.slice(0, 200)}`);
     if (method !== 'POST') {
       return restError(405, 'only POST is supported', { allow: 'POST' });
@@ -114,9 +122,33 @@ export class RestDiscovery {
     if (!JSON_CONTENT.test(contentType)) {
       return restError(415, 'the content-type is not application/json');
     }
-    return contentLength !== undefined && contentLength > this.maxBodyBytes
-      ? this.tooLarge()
-      : undefined;
+    if ((contentLength ?? 0) > this.maxBodyBytes) return this.tooLarge();
+    const status = this.#countedBytes(head) > 0 ? this.#accountOf(head).ask('buffered') : undefined;
+    return status && refused({ ...status, retryAfterMs: 1_000 });
+  }
+
+  /**
+   * Counts a body for the client's peer, from its head on.
+   *
+   * @returns call it when the body has come, or will not come
+   */
+  holdBody(head: RestHead): () => void {
+    const bytes = this.#countedBytes(head);
+    if (bytes === 0) return NOTHING_HELD;
+    const account = this.#accountOf(head);
+    account.change('buffered', bytes);
+    return () => {
+      account.change('buffered', -bytes);
+    };
+  }
+
+  /** A body without a length may become as long as any. */
+  #countedBytes({ contentLength = this.maxBodyBytes }: RestHead): number {
+    return contentLength < LONG_REQUEST_BYTES ? 0 : contentLength;
+  }
+
+  #accountOf({ quotaKey }: RestHead): PeerAccount {
+    return this.#options.quotas.account(quotaKey);
   }
 
   tooLarge(): RestResponse {

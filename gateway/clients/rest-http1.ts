@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import { sizeOf } from '../../protos/discovery-fields.js';
 import { MAX_HEADER_BYTES } from './grpc-headers.js';
-import { headerValuesIn, peerOf } from './peer.js';
+import { headerValuesIn, peerOf, quotaKeyOf } from './peer.js';
 import type { RestDiscovery, RestResponse } from './rest-discovery.js';
 
 export interface RestHttp1Options {
@@ -76,6 +76,8 @@ class Connection {
   #requests = 0;
   #isLeaving = false;
   #cancel: () => void = () => undefined;
+  /** Counts the body of the request no longer. */
+  #letBodyGo: () => void = () => undefined;
   #letUnreadGo: () => void = () => undefined;
 
   constructor(socket: Socket, options: RestHttp1Options) {
@@ -93,7 +95,13 @@ class Connection {
   handleClosed(): void {
     clearTimeout(this.#timer);
     this.#guard(this.#cancel);
+    this.#endBody();
     this.#letUnreadGo();
+  }
+
+  #endBody(): void {
+    this.#letBodyGo();
+    this.#letBodyGo = () => undefined;
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {
@@ -115,13 +123,17 @@ class Connection {
     const contentType = headers['content-type'] ?? '';
     const contentLength = Number(headers['content-length'] ?? NaN);
     const length = Number.isNaN(contentLength) ? undefined : contentLength;
-    const refusal = rest.refusal({ method, path: url, contentType, contentLength: length });
+    const quotaKey = quotaKeyOf(this.#socket);
+    const head = { method, path: url, contentType, contentLength: length, quotaKey };
+    const refusal = rest.refusal(head);
     if (refusal) {
       // Its body is not read.
       this.#respond(response, refusal, true);
       return;
     }
+    this.#letBodyGo = rest.holdBody(head);
     this.#readBody(request, response, (body) => {
+      this.#endBody();
       // The request itself waits for a bounded time.
       clearTimeout(this.#timer);
       const peer = peerOf(this.#socket, headerValuesIn(headers));

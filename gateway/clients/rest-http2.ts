@@ -9,6 +9,8 @@ import type { RestDiscovery, RestResponse } from './rest-discovery.js';
 export interface RestHttp2Options {
   readonly rest: RestDiscovery;
   readonly peer: () => PollPeer;
+  /** See `PollPeer`. */
+  readonly quotaKey: string;
   readonly onError: (error: unknown) => void;
 }
 
@@ -34,6 +36,8 @@ class RestCall {
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #cancel: () => void = () => undefined;
+  /** Counts the body of the request no longer. */
+  #letBodyGo: () => void = () => undefined;
   #letUnreadGo: () => void = () => undefined;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, options: RestHttp2Options) {
@@ -46,21 +50,26 @@ class RestCall {
     const stream = this.#stream;
     const headers = this.#headers;
     const length = Number(headers['content-length'] ?? NaN);
-    const refusal = this.#options.rest.refusal({
+    const { rest, quotaKey } = this.#options;
+    const head = {
       method: headers[':method'] ?? '',
       path: headers[':path'] ?? '',
       contentType: headers['content-type'] ?? '',
       contentLength: Number.isNaN(length) ? undefined : length,
-    });
+      quotaKey,
+    };
+    const refusal = rest.refusal(head);
     stream.on('close', () => {
       clearTimeout(this.#timer);
       this.#guard(this.#cancel);
+      this.#endBody();
       this.#letUnreadGo();
     });
     if (refusal) {
       this.#respond(refusal);
       return;
     }
+    this.#letBodyGo = rest.holdBody(head);
     this.#within(REQUEST_WITHIN_MS);
     stream.on('data', (chunk: Buffer) => {
       this.#guard(() => {
@@ -81,7 +90,13 @@ class RestCall {
     else this.#respond(rest.tooLarge());
   }
 
+  #endBody(): void {
+    this.#letBodyGo();
+    this.#letBodyGo = () => undefined;
+  }
+
   #handle(): void {
+    this.#endBody();
     if (this.#stream.headersSent) return;
     // The request itself waits for a bounded time.
     clearTimeout(this.#timer);

@@ -33,7 +33,7 @@ export function streamProtocols(
       flavour: 'delta',
       decode: decodeDeltaRequest,
       // Named one by one in both flavours: spread objects take 2 KB of memory for each stream.
-      open: ({ onReady, scopeOf, maxMessageBytes, isOfOneType, room, judge, past, isUnreadFull }) =>
+      open: ({ onReady, scopeOf, maxMessageBytes, isOfOneType, room, judge, past, isBufferFull }) =>
         new DeltaSession({
           cache,
           maxNames: limits.maxNamesPerClient,
@@ -49,13 +49,13 @@ export function streamProtocols(
           room,
           judge,
           past,
-          isUnreadFull,
+          isBufferFull,
         }),
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: ({ onReady, scopeOf, maxMessageBytes, isOfOneType, room, judge, isUnreadFull }) =>
+      open: ({ onReady, scopeOf, maxMessageBytes, isOfOneType, room, judge, isBufferFull }) =>
         new SotwSession({
           cache,
           maxNames: limits.maxNamesPerClient,
@@ -70,7 +70,7 @@ export function streamProtocols(
           maxMessageBytes,
           room,
           judge,
-          isUnreadFull,
+          isBufferFull,
         }),
     },
   };

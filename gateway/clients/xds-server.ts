@@ -169,11 +169,13 @@ export class XdsServer {
         maxStreamsPerConnection: limits.maxStreamsPerConnection,
         writeAheadBytes: limits.writeAheadBytes,
         turns: this.#turns,
+        quotas: this.#quotas,
         methods: this.#methods(),
         rest: new RestDiscovery({
           polls: this.#polls,
           maxBodyBytes: limits.maxRequestBytes,
           maxNamesPerRequest: limits.maxNamesPerRequest,
+          quotas: this.#quotas,
           turns: this.#turns,
           onRequest,
           onUnwritable,

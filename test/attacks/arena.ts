@@ -140,6 +140,19 @@ export function noLongTurn(t: Test, { longestTurnCpuMs }: AttackFigures): void {
   );
 }
 
+/** The bar of an attack on memory. */
+export function isAtMost(
+  t: Test,
+  { peakRssMiB, calmRssMiB }: AttackFigures,
+  mostMiB: number,
+): void {
+  const costMiB = peakRssMiB - calmRssMiB;
+  t.ok(
+    costMiB <= mostMiB,
+    `they cost ${costMiB.toFixed(0)} MiB in all, at most ${mostMiB} are allowed`,
+  );
+}
+
 function p99(latenciesMs: readonly number[]): number {
   const sorted = [...latenciesMs].sort((a, b) => a - b);
   return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? Number.NaN;

@@ -9,6 +9,8 @@ const STREAMS_PER_CONNECTION = 100;
 export interface HostileStream {
   /** Writes one message of these bytes. @returns once the gateway has taken it, or the stream is over */
   write(message: Uint8Array): Promise<void>;
+  /** Writes these bytes, which need not be a whole message. */
+  writeBytes(bytes: Uint8Array): void;
   /** The `grpc-status` with which the gateway ended the stream; undefined: it is open. */
   readonly status: string | undefined;
   /** Bytes that came. */
@@ -40,7 +42,9 @@ export async function openStreams(
 }
 
 async function openSession(t: Test, port: number, from: string): Promise<ClientHttp2Session> {
-  const session = connect(`http://127.0.0.1:${port}`, { localAddress: from } as object);
+  // The attacker's own memory has no bound.
+  const options = { localAddress: from, maxSessionMemory: 10_000 };
+  const session = connect(`http://127.0.0.1:${port}`, options as object);
   session.on('error', () => undefined);
   t.teardown(() => {
     session.destroy();
@@ -80,6 +84,9 @@ function openStream(session: ClientHttp2Session): HostileStream {
           resolve();
         });
       }),
+    writeBytes: (bytes) => {
+      stream.write(bytes);
+    },
     reset: () => {
       stream.destroy();
     },

@@ -8,23 +8,18 @@ import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { pause, until } from '../support/until.js';
 import { assignmentBody } from '../interop/peers/siege.js';
-import { ATTACKED, MIB, noLongTurn, startArena, underAttack, type AttackFigures } from './arena.js';
-import { grpcFrameOf, openStreams, subscription } from './hostile-streams.js';
+import { ATTACKED, isAtMost, MIB, noLongTurn, startArena, underAttack } from './arena.js';
+import { grpcFrameOf, openStreams, subscription, type HostileStream } from './hostile-streams.js';
 
-t.setTimeout(90_000);
+t.setTimeout(120_000);
 
 const TYPE = TYPE_URLS.assignment;
 const NAME = xdstpName(ATTACKED, 'assignment', 'edge/a');
 const namesOf = (count: number): readonly string[] =>
   Array.from({ length: count }, (_, at) => xdstpName(ATTACKED, 'assignment', `edge/${at}`));
 
-function isAtMost(t: Test, { peakRssMiB, calmRssMiB }: AttackFigures, mostMiB: number): void {
-  const costMiB = peakRssMiB - calmRssMiB;
-  t.ok(
-    costMiB <= mostMiB,
-    `they cost ${costMiB.toFixed(0)} MiB in all, at most ${mostMiB} are allowed`,
-  );
-}
+const endedOf = (streams: readonly HostileStream[]): readonly HostileStream[] =>
+  streams.filter(({ isClosed }) => isClosed);
 
 const nodeOf = (bytes: number): Uint8Array =>
   encodeNode({
@@ -63,6 +58,27 @@ t.test('a request of over 1 MiB ends its stream before it is kept', async (t) =>
   await until('the stream ends', () => stream!.status !== undefined);
   t.equal(stream!.status, '8', 'RESOURCE_EXHAUSTED');
 });
+
+t.test(
+  'a request of 1 MB of which the last byte never comes, on each of 400 streams',
+  async (t) => {
+    const arena = await startArena(t, { args: ['--max-buffered', '32MiB'] });
+    const streams = await openStreams(t, arena.gateway.port, 400);
+    for (const stream of streams) await stream.write(subscription(TYPE, [NAME]));
+    const figures = await underAttack(t, arena, '400 streams × a part of 1,000 KB', async () => {
+      const request = grpcFrameOf(subscription(TYPE, [NAME], nodeOf(1_000_000)));
+      for (const stream of streams) stream.writeBytes(request.subarray(0, -1));
+      // The others are not read until there is room.
+      await until('the first are ended', () => endedOf(streams).length > 20, { timeoutMs: 15_000 });
+    });
+    isAtMost(t, figures, 128);
+    noLongTurn(t, figures);
+    t.ok(
+      endedOf(streams).every(({ status }) => status === '4'),
+      'DEADLINE_EXCEEDED',
+    );
+  },
+);
 
 /** An assignment of about this size: an unknown field (field 1,000) pads it. */
 function paddedBody(name: string, bytes: number): Uint8Array {
@@ -108,9 +124,9 @@ t.test('1,000 clients with a window of 0 share one copy of a collection of 4 MB'
 });
 
 t.test(
-  '1,000 clients with a window of 0 that order 4 MB differently share limits.max_unread, and give way after 10 s',
+  '1,000 clients with a window of 0 that order 4 MB differently share limits.max_buffered, and give way after 10 s',
   async (t) => {
-    const arena = await startArena(t, { args: ['--max-unread', '32MiB'] });
+    const arena = await startArena(t, { args: ['--max-buffered', '32MiB'] });
     const { gateway, source } = arena;
     // The gateway copies resources of this size.
     const names = namesOf(250);
@@ -121,7 +137,7 @@ t.test(
       return [...names.slice(from), ...names.slice(0, from)];
     };
     const ended = (): Promise<number> =>
-      gateway.metric('tributary_quota_refusals_total', { quota: 'unread' });
+      gateway.metric('tributary_quota_refusals_total', { quota: 'buffered' });
     const size = '1,000 clients × 4 MB unread, each in its own order';
     const figures = await underAttack(t, arena, size, async () => {
       await openUnread(t, gateway.port, () => subscription(TYPE, inOwnOrder()));

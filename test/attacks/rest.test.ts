@@ -7,12 +7,13 @@ import t, { type Test } from 'tap';
 import { resourceFromJson } from '../../protos/json-resources.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
-import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
+import { ATTACKED, isAtMost, noLongTurn, startArena, underAttack } from './arena.js';
 
 t.setTimeout(90_000);
 
 const TYPE = TYPE_URLS.assignment;
-const CLIENTS = 30;
+const POLLS = 100;
+const REQUESTS = 30;
 
 /** Endpoints that are 0.8 KB in binary form, and 2.8 KB as JSON. */
 function assignmentOf(name: string): Uint8Array {
@@ -42,18 +43,18 @@ function poll(t: Test, port: number, json: unknown): { readonly head: string } {
   return result;
 }
 
-t.test('30 polls of 2,000 resources each, all of them different and unread', async (t) => {
-  const arena = await startArena(t, { args: ['--max-unread', '16MiB'] });
+t.test('100 polls of 2,000 resources each, all of them different and unread', async (t) => {
+  const arena = await startArena(t, { args: ['--max-buffered', '16MiB'] });
   const { gateway, source } = arena;
   const names = Array.from({ length: 2_000 }, (_, at) =>
     xdstpName(ATTACKED, 'assignment', `edge/${at}`),
   );
-  const extra = Array.from({ length: CLIENTS }, (_, at) =>
+  const extra = Array.from({ length: POLLS }, (_, at) =>
     xdstpName(ATTACKED, 'assignment', `extra/${at}`),
   );
   for (const name of [...names, ...extra]) source.putQuietly(TYPE, name, assignmentOf(name));
   const glob = xdstpName(ATTACKED, 'assignment', 'edge/*');
-  const figures = await underAttack(t, arena, '30 polls of 5.6 MB of JSON, unread', async () => {
+  const figures = await underAttack(t, arena, '100 polls of 5.6 MB of JSON, unread', async () => {
     const polls = extra.map((name, at) =>
       poll(t, gateway.port, { node: { id: `n${at}` }, resourceNames: [glob, name] }),
     );
@@ -68,8 +69,8 @@ t.test('30 polls of 2,000 resources each, all of them different and unread', asy
     );
   });
   noLongTurn(t, figures);
-  const costMiB = figures.peakRssMiB - figures.calmRssMiB;
-  t.ok(costMiB <= 64, `they cost ${costMiB.toFixed(0)} MiB in all, at most 64 are allowed`);
+  // Most of it is garbage of the JSON that was written, which V8 collects late in some runs.
+  isAtMost(t, figures, 192);
 });
 
 t.test('30 requests with a million values', async (t) => {
@@ -77,7 +78,7 @@ t.test('30 requests with a million values', async (t) => {
   const { gateway } = arena;
   const metadata = { list: Array.from({ length: 500_000 }, () => 1) };
   const figures = await underAttack(t, arena, '30 JSON requests of 1 MB', async () => {
-    const polls = Array.from({ length: CLIENTS }, () =>
+    const polls = Array.from({ length: REQUESTS }, () =>
       poll(t, gateway.port, { node: { metadata } }),
     );
     await until('all are refused', () => polls.every(({ head }) => head.includes(' 400 ')), {

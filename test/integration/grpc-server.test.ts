@@ -12,9 +12,11 @@ import {
 } from 'node:http2';
 import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
-import { DEFAULT_KEEPALIVE } from '../../config/limits.js';
+import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS } from '../../config/limits.js';
 import { Turns } from '../../authorities/index.js';
 import { GrpcServer } from '../../gateway/clients/grpc-http2.js';
+import { quotaLimitsOf } from '../../gateway/core/quotas/limits.js';
+import { Quotas } from '../../gateway/core/quotas/quotas.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { openAdsCall } from '../support/ads-call.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
@@ -324,6 +326,7 @@ t.test(
           ['/in/refusal', { refusal: fail, open: fail }],
         ]),
         turns: new Turns(() => undefined),
+        quotas: new Quotas(quotaLimitsOf(DEFAULT_LIMITS)),
         onUnknownMethod: () => undefined,
         onError: (error) => errors.push(error),
       },

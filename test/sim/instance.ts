@@ -68,8 +68,8 @@ const SMALL_PORTION_BYTES = 1_500;
 const TICK_MS = 1_000;
 const STATE_FILE_INTERVAL_MS = 2_000;
 /** For so much of each period the clients have too much unread: responses are small, and whole sets wait. */
-const UNREAD_PERIOD_MS = 20_000;
-const UNREAD_FULL_MS = 2_000;
+const BUFFER_PERIOD_MS = 20_000;
+const BUFFER_FULL_MS = 2_000;
 
 const MAX_ROUNDS = 1_000;
 const OURS = { id: 'n', cluster: '' };
@@ -423,7 +423,7 @@ export class ServedStream {
       maxMessageBytes: () => Infinity,
       isOfOneType: false,
       room: undefined,
-      isUnreadFull: () => this.#nowMs % UNREAD_PERIOD_MS < UNREAD_FULL_MS,
+      isBufferFull: () => this.#nowMs % BUFFER_PERIOD_MS < BUFFER_FULL_MS,
       judge: (typeUrl, name) =>
         verdictOf(rightsOf(instance.federation.map.clients, requester, ''), typeUrl, name),
     });

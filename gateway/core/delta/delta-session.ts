@@ -446,8 +446,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   get #chunkBytes(): number {
-    const { chunkBytes, isUnreadFull } = this.#options;
-    return isUnreadFull?.() === true ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes;
+    const { chunkBytes, isBufferFull } = this.#options;
+    return isBufferFull?.() === true ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes;
   }
 
   #pollRefusals(nowMs: number): EncodedResponse | undefined {

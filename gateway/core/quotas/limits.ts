@@ -9,20 +9,20 @@ export const QUOTAS = [
   'upstream_names',
   'node_groups',
   'first_syncs',
-  'unread',
+  'buffered',
 ] as const;
 export type Quota = (typeof QUOTAS)[number];
 
 /** The bounds of one peer: of all connections with one identity, or else from one address. */
 export interface PeerLimits {
-  /** Counts; of `unread`, bytes. Infinity: the peer's share of the global quota is its only bound. */
+  /** Counts; of `buffered`, bytes. Infinity: the peer's share of the global quota is its only bound. */
   readonly counts: Readonly<Record<Quota, number>>;
   /** A count per second; twice as many at once. */
   readonly requestsPerSecond: number;
 }
 
 export interface QuotaLimits {
-  /** Of all peers together. Counts; of `unread`, bytes. */
+  /** Of all peers together. Counts; of `buffered`, bytes. */
   readonly global: Readonly<Record<Quota, number>>;
   /** The part of what the other peers leave free that one peer may take, above 0 and at most 1. */
   readonly peerShare: number;
@@ -39,7 +39,7 @@ export function quotaLimitsOf(limits: Limits): QuotaLimits {
       upstream_names: limits.maxUpstreamNames,
       node_groups: limits.maxNodeGroups,
       first_syncs: limits.maxFirstSyncs,
-      unread: limits.maxUnreadBytes,
+      buffered: limits.maxBufferedBytes,
     },
     peerShare: limits.maxPeerPercent / 100,
     peer: {
@@ -49,7 +49,7 @@ export function quotaLimitsOf(limits: Limits): QuotaLimits {
         upstream_names: Infinity,
         node_groups: Infinity,
         first_syncs: Infinity,
-        unread: Infinity,
+        buffered: Infinity,
       },
       requestsPerSecond: limits.peerRequestsPerSecond,
     },
@@ -63,7 +63,7 @@ export const SETTING_OF: Readonly<Record<Quota, string>> = {
   upstream_names: 'limits.max_upstream_names',
   node_groups: 'limits.max_node_groups',
   first_syncs: 'limits.max_first_syncs',
-  unread: 'limits.max_unread',
+  buffered: 'limits.max_buffered',
 };
 
 /**

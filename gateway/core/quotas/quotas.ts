@@ -25,7 +25,7 @@ export interface QuotaRefusal {
   readonly peer: string;
 }
 
-/** The used part of each quota. Counts; of `unread`, bytes. */
+/** The used part of each quota. Counts; of `buffered`, bytes. */
 type Counts = Record<Quota, number>;
 
 const none = (): Counts => ({
@@ -34,11 +34,11 @@ const none = (): Counts => ({
   upstream_names: 0,
   node_groups: 0,
   first_syncs: 0,
-  unread: 0,
+  buffered: 0,
 });
 
 /** Quotas of what known clients get: it goes on, and makes room, while memory is short. */
-const GO_ON_WHEN_SHORT: ReadonlySet<Quota> = new Set(['first_syncs', 'unread']);
+const GO_ON_WHEN_SHORT: ReadonlySet<Quota> = new Set(['first_syncs', 'buffered']);
 
 /** A part of a quota below which a client that was refused may ask again. */
 const ROOM_AGAIN = 0.9;
@@ -134,11 +134,11 @@ export class Quotas {
     this.#unread.set(response, unread);
     if (unread.clients++ === 0) {
       unread.account = account;
-      account.change('unread', bytes);
+      account.change('buffered', bytes);
     }
     let isHeld = true;
     return () => {
-      if (isHeld && --unread.clients === 0) unread.account.change('unread', -bytes);
+      if (isHeld && --unread.clients === 0) unread.account.change('buffered', -bytes);
       isHeld = false;
     };
   }
@@ -279,7 +279,7 @@ const WORDS: Readonly<Record<Quota, string>> = {
   upstream_names: 'names at sources',
   node_groups: 'node groups',
   first_syncs: 'first syncs',
-  unread: 'unread responses',
+  buffered: 'buffered bytes',
 };
 
 /** Of a limit that the map gives the peer. */

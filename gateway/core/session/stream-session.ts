@@ -11,7 +11,7 @@ import type { ClientScope } from './asked-name.js';
 import type { MessageLimit, Withheld } from './message-limit.js';
 import type { SyncFacts } from './sync-state.js';
 
-/** The size of responses while the peer has its share of unread responses (`isUnreadFull`). Bytes. */
+/** The size of responses while the peer has its share of all buffered bytes (`isBufferFull`). Bytes. */
 export const SMALL_CHUNK_BYTES = 16_384;
 
 /** What each session needs, whatever its flavour. */
@@ -26,7 +26,7 @@ export interface StreamSessionOptions {
    * The clients of this peer do not read what they were sent: the next responses are small, and sets that cannot be split
    * wait. Default: they do.
    */
-  readonly isUnreadFull?: () => boolean;
+  readonly isBufferFull?: () => boolean;
   readonly ackDeadlineMs: number;
   /** A request with more names is handled in portions of this size; default: in one step. A count. */
   readonly namesPerPortion?: number;

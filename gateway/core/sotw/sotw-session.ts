@@ -379,11 +379,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   /** @returns until when a set that cannot be split waits, because the peer has too much unread; undefined: send now. */
   #roomUntilMs({ responses }: SotwSubscriptions, nowMs: number): number | undefined {
-    return responses.isWhole && this.#isUnreadFull ? nowMs + ROOM_CHECK_MS : undefined;
+    return responses.isWhole && this.#isBufferFull ? nowMs + ROOM_CHECK_MS : undefined;
   }
 
-  get #isUnreadFull(): boolean {
-    return this.#options.isUnreadFull?.() === true;
+  get #isBufferFull(): boolean {
+    return this.#options.isBufferFull?.() === true;
   }
 
   /** `take` processed names that may need a placeholder: later, or now (seed 67443). */
@@ -496,7 +496,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { chunkBytes } = this.#options;
     const greet = this.#responses === 0;
     const answer = subscriptions.responses.take({
-      maxBytes: this.#isUnreadFull ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes,
+      maxBytes: this.#isBufferFull ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes,
       greet,
       release,
     });

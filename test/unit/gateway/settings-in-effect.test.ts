@@ -46,7 +46,7 @@ function sotwSessionOn(
     maxMessageBytes: () => Infinity,
     isOfOneType,
     room: undefined,
-    isUnreadFull: () => false,
+    isBufferFull: () => false,
     judge: () => GRANTED,
   });
   const rest = { versionInfo: '', responseNonce: '', errorDetail: undefined };

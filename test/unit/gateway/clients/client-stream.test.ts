@@ -522,7 +522,7 @@ function quotasOf(each: number): Quotas {
     upstream_names: each,
     node_groups: each,
     first_syncs: each,
-    unread: each,
+    buffered: each,
   };
   return new Quotas({
     global: counts,
@@ -552,22 +552,22 @@ async function setUpUnread() {
 
 t.test('a client that does not read counts for its peer until it reads or leaves', async (t) => {
   const { account, stream, written, transport, directory, readIt } = await setUpUnread();
-  t.equal(account.held('unread'), written[0]!.length);
+  t.equal(account.held('buffered'), written[0]!.length);
   readIt();
-  t.equal(account.held('unread'), 0);
+  t.equal(account.held('buffered'), 0);
   transport.takes = false;
   directory.put(SDS, sds('a'), 'v2');
   await turn();
-  t.equal(account.held('unread'), written[1]!.length);
+  t.equal(account.held('buffered'), written[1]!.length);
   stream.handleClosed('gone');
-  t.equal(account.held('unread'), 0);
+  t.equal(account.held('buffered'), 0);
 });
 
 t.test(
   'a client that has not read for 10 s is ended only when its peer has too much unread',
   async (t) => {
     const { account, stream, now, ended } = await setUpUnread();
-    account.change('unread', -account.held('unread'));
+    account.change('buffered', -account.held('buffered'));
     now.ms = 60_000;
     stream.endIfDue();
     t.strictSame(ended, [], 'there is room');
@@ -576,13 +576,13 @@ t.test(
     fresh.now.ms = 9_999;
     for (const each of [stream, fresh.stream]) each.endIfDue();
     t.match(ended, [
-      { code: STATUS_CODE.resourceExhausted, message: /unread responses.*limits\.max_unread/ },
+      { code: STATUS_CODE.resourceExhausted, message: /buffered bytes.*limits\.max_buffered/ },
     ]);
     t.strictSame(fresh.ended, []);
     fresh.now.ms = 10_000;
     fresh.stream.endIfDue();
     t.equal(fresh.ended.length, 1);
-    t.equal(fresh.account.held('unread'), 0, 'the memory is free');
+    t.equal(fresh.account.held('buffered'), 0, 'the memory is free');
   },
 );
 

@@ -77,11 +77,18 @@ const limits = (firstSyncs: number): QuotaLimits => ({
     upstream_names: 9,
     node_groups: 9,
     first_syncs: firstSyncs,
-    unread: 9,
+    buffered: 9,
   },
   peerShare: 1,
   peer: {
-    counts: { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: 9, unread: 9 },
+    counts: {
+      streams: 9,
+      names: 9,
+      upstream_names: 9,
+      node_groups: 9,
+      first_syncs: 9,
+      buffered: 9,
+    },
     requestsPerSecond: 1,
   },
 });

@@ -26,7 +26,8 @@ const PEER = {
   certificate: undefined,
 };
 
-const account = new Quotas(quotaLimitsOf(DEFAULT_LIMITS)).account('peer');
+const quotas = new Quotas(quotaLimitsOf(DEFAULT_LIMITS));
+const account = quotas.account('peer');
 
 /** Polls that get these replies, one after the other. */
 function restWith(...replies: readonly PollReply[]) {
@@ -40,8 +41,9 @@ function restWith(...replies: readonly PollReply[]) {
   };
   const rest = new RestDiscovery({
     polls,
-    maxBodyBytes: 100,
+    maxBodyBytes: 100_000,
     maxNamesPerRequest: 10,
+    quotas,
     turns: new Turns((error) => {
       throw error;
     }),
@@ -50,7 +52,7 @@ function restWith(...replies: readonly PollReply[]) {
   });
   const poll = (onResponse: (response: RestResponse) => void): (() => void) =>
     rest.handle('/v3/discovery:clusters', Buffer.from('{}'), PEER, onResponse);
-  return { poll, unwritable };
+  return { poll, rest, unwritable };
 }
 
 async function respondTo(reply: PollReply) {
@@ -108,9 +110,35 @@ t.test(
     t.equal(responses.length, 2, 'the last one needs no turn');
     t.equal(responses[0]!.body, responses[1]!.body);
     const letGo = responses.map(({ holdUnread }) => holdUnread!());
-    t.equal(account.held('unread'), sizeOf(responses[0]!.body));
+    t.equal(account.held('buffered'), sizeOf(responses[0]!.body));
     for (const each of letGo) each();
-    t.equal(account.held('unread'), 0);
+    t.equal(account.held('buffered'), 0);
+  },
+);
+
+t.test(
+  "a long body counts for the client's peer, and is refused while the peer has its share",
+  (t) => {
+    const { rest } = restWith();
+    const head = {
+      method: 'POST',
+      path: '/v3/discovery:clusters',
+      contentType: 'application/json',
+    };
+    const full = quotas.account('full');
+    full.change('buffered', DEFAULT_LIMITS.maxBufferedBytes);
+    const long = { ...head, contentLength: 70_000, quotaKey: 'full' };
+    t.match(rest.refusal(long), { status: 429, headers: { 'retry-after': '1' } });
+    t.equal(rest.refusal({ ...long, contentLength: 60_000 }), undefined, 'a short one');
+    full.change('buffered', -DEFAULT_LIMITS.maxBufferedBytes);
+    t.equal(rest.refusal(long), undefined);
+    const letGo = rest.holdBody(long);
+    rest.holdBody({ ...long, contentLength: 60_000 })();
+    t.equal(full.held('buffered'), 70_000);
+    letGo();
+    rest.holdBody({ ...long, contentLength: undefined });
+    t.equal(full.held('buffered'), rest.maxBodyBytes, 'without a length, as much as it may become');
+    t.end();
   },
 );
 

@@ -10,7 +10,7 @@ function start(most: number, share = 1) {
     upstream_names: 9,
     node_groups: 9,
     first_syncs: most,
-    unread: 9,
+    buffered: 9,
   };
   const own = { ...bounds, first_syncs: Infinity };
   const quotas = new Quotas({

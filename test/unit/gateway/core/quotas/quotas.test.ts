@@ -23,7 +23,7 @@ const counts = (count: number) => ({
   upstream_names: count,
   node_groups: count,
   first_syncs: count,
-  unread: count,
+  buffered: count,
 });
 
 const limitsOf = (global: number, peerShare = 0.8, own = Infinity): QuotaLimits => ({
@@ -112,20 +112,20 @@ t.test(
       b.holdUnread(response, 700),
       a.holdUnread(other, 100),
     ];
-    t.equal(quotas.used('unread'), 800);
-    t.equal(a.held('unread'), 800, 'for the peer of the first');
-    t.equal(a.refusal('unread'), 'peer');
-    t.equal(b.refusal('unread'), undefined);
+    t.equal(quotas.used('buffered'), 800);
+    t.equal(a.held('buffered'), 800, 'for the peer of the first');
+    t.equal(a.refusal('buffered'), 'peer');
+    t.equal(b.refusal('buffered'), undefined);
     first();
     first();
-    t.equal(a.held('unread'), 800, 'another client has not read it');
+    t.equal(a.held('buffered'), 800, 'another client has not read it');
     second();
-    t.equal(a.held('unread'), 100);
+    t.equal(a.held('buffered'), 100);
     b.holdUnread(response, 700);
-    t.equal(b.held('unread'), 700, 'sent anew, it counts for the peer of the first again');
+    t.equal(b.held('buffered'), 700, 'sent anew, it counts for the peer of the first again');
     third();
     quotas.setShort(true);
-    t.equal(a.refusal('unread'), undefined, 'what a known client reads makes room');
+    t.equal(a.refusal('buffered'), undefined, 'what a known client reads makes room');
     t.end();
   },
 );

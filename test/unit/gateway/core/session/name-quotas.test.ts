@@ -24,7 +24,7 @@ function start(most: { readonly names?: number; readonly upstream?: number }) {
     upstream_names: upstream,
     node_groups: 1,
     first_syncs: 9,
-    unread: 9,
+    buffered: 9,
   };
   const own = {
     streams: 9,
@@ -32,7 +32,7 @@ function start(most: { readonly names?: number; readonly upstream?: number }) {
     upstream_names: 999,
     node_groups: 9,
     first_syncs: 9,
-    unread: 9,
+    buffered: 9,
   };
   const quotas = new Quotas({
     global,

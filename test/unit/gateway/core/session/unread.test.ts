@@ -11,13 +11,13 @@ const CONTENT = 'x'.repeat(6_000);
 
 function start() {
   const unread = { isFull: true };
-  const isUnreadFull = (): boolean => unread.isFull;
-  return { unread, isUnreadFull };
+  const isBufferFull = (): boolean => unread.isFull;
+  return { unread, isBufferFull };
 }
 
 t.test('delta: the next responses are small, and bring everything', (t) => {
-  const { unread, isUnreadFull } = start();
-  const instance = new Instance({ isUnreadFull });
+  const { unread, isBufferFull } = start();
+  const instance = new Instance({ isBufferFull });
   for (let at = 0; at < 10; at++) instance.directory.put(SDS, sds(`g/${at}`), CONTENT);
   const client = instance.connect();
   client.subscribe(SDS, sds('g/*'));
@@ -31,9 +31,9 @@ t.test('delta: the next responses are small, and bring everything', (t) => {
 t.test(
   'state of the world: endpoints come in small responses, the whole set of clusters waits',
   (t) => {
-    const { unread, isUnreadFull } = start();
+    const { unread, isBufferFull } = start();
     const instance = new Instance();
-    const client = new SotwClient(instance, { isUnreadFull });
+    const client = new SotwClient(instance, { isBufferFull });
     const ids = [...Array(10).keys()];
     for (const id of ids) instance.directory.put(EDS, eds(`e${id}`), CONTENT);
     instance.directory.put(CDS, cds('a'), 'v1');
