@@ -2,6 +2,7 @@
  * Management servers over REST: polls instead of a stream. It performs what `RestPolls` decides, with
  * one HTTP/1.1 client for each attempt.
  */
+import { createHash } from 'node:crypto';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { GrpcSourceSpec } from '../config/model.js';
@@ -15,6 +16,7 @@ import type { StreamRequest } from './core/sources/source-stream.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
 import { connectionWords } from './connection-words.js';
 import { identityFilesInUse, type IdentityFiles } from './identity-files.js';
+import { PORTION_MS } from './turns.js';
 import { withoutSecrets } from './secrets.js';
 import {
   checkSans,
@@ -43,6 +45,8 @@ const ENTITY_TAG = /^[\x21\x23-\x7e]+$/;
 interface Answer {
   readonly status: number;
   readonly body: string;
+  /** Of the body. */
+  readonly digest: string;
 }
 
 /** Why a poll has no answer. */
@@ -50,6 +54,8 @@ type PollFailure = StreamEnd & {
   /** The server closed an idle connection while the request was on its way. */
   readonly wasIdle?: boolean;
 };
+
+type PollBody = Extract<PollOutcome, { readonly kind: 'body' }>;
 
 class RestAttempt implements Attempt {
   readonly #source: GrpcSourceSpec;
@@ -82,7 +88,6 @@ class RestAttempt implements Attempt {
     this.#polls = new RestPolls({
       refreshDelayMs: rest.refreshDelayMs,
       random: Math.random,
-      readResponse: discoveryResponseFromJson,
     });
     // Each poll connects for itself.
     queueMicrotask(() => {
@@ -132,8 +137,7 @@ class RestAttempt implements Attempt {
       if (this.#over) return;
       if ('status' in result) {
         this.#isAnswered = true;
-        const outcome = this.#polls.handleAnswer(poll.typeUrl, result, performance.now());
-        this.#perform(outcome);
+        this.#perform(this.#polls.handleAnswer(poll.typeUrl, result, performance.now()));
       } else this.#end(result);
       this.#armTimer();
     });
@@ -141,6 +145,12 @@ class RestAttempt implements Attempt {
 
   #perform(outcome: PollOutcome): void {
     switch (outcome.kind) {
+      case 'body':
+        this.#readOn(
+          outcome,
+          discoveryResponseFromJson(outcome.text, outcome.typeUrl, outcome.nonce),
+        );
+        return;
       case 'message':
         this.#handlers.onMessage(outcome.bytes);
         return;
@@ -156,6 +166,25 @@ class RestAttempt implements Attempt {
       case 'end':
         this.#end(outcome.end);
     }
+  }
+
+  /** Reads JSON in portions: 5,000 resources of 0.8 KB take half a second. */
+  #readOn(body: PollBody, steps: ReturnType<typeof discoveryResponseFromJson>): void {
+    if (this.#over) return;
+    const untilMs = performance.now() + PORTION_MS;
+    do {
+      const { done, value } = steps.next();
+      if (done !== true) continue;
+      const { typeUrl, digest } = body;
+      this.#perform(this.#polls.handleRead(typeUrl, digest, value, performance.now()));
+      this.#armTimer();
+      return;
+    } while (performance.now() < untilMs);
+    setImmediate(() => {
+      this.#guard(() => {
+        this.#readOn(body, steps);
+      });
+    });
   }
 
   #end({ code, message, detectedBy }: StreamEnd): void {
@@ -242,11 +271,13 @@ class RestAttempt implements Attempt {
   #read(response: http.IncomingMessage, done: (result: Answer | PollFailure) => void): void {
     const { maxReceiveBytes } = this.#source;
     const chunks: Buffer[] = [];
+    const hash = createHash('sha256');
     let bodyBytes = 0;
     response.on('data', (chunk: Buffer) => {
       bodyBytes += chunk.length;
       if (bodyBytes <= maxReceiveBytes) {
         chunks.push(chunk);
+        hash.update(chunk);
         return;
       }
       const message = `a response is larger than ${maxReceiveBytes} bytes`;
@@ -254,7 +285,7 @@ class RestAttempt implements Attempt {
     });
     response.on('end', () => {
       const body = Buffer.concat(chunks).toString('utf8');
-      done({ status: response.statusCode ?? 0, body });
+      done({ status: response.statusCode ?? 0, body, digest: hash.digest('base64') });
     });
     response.on('error', (error) => {
       done(failure(STATUS_CODE.unavailable, error.message));

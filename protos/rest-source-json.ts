@@ -7,6 +7,7 @@ import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Decoded } from './discovery.js';
 import { envoyRegistry } from './envoy-registry.js';
+import { listInJson } from './json-list.js';
 import { resourceFromJson, withoutValues } from './json-resources.js';
 import { TYPE_URL } from './type-urls.js';
 
@@ -36,7 +37,7 @@ export interface JsonDiscoveryResponse {
 }
 
 /**
- * Ignores unknown fields, as Envoy does. A resource that cannot be encoded (a value or a nested type
+ * Reads one resource in each step, since a response may have thousands. Ignores unknown fields, as Envoy does. A resource that cannot be encoded (a value or a nested type
  * that the built-in Envoy API lacks) keeps its name and gets the reason in place of its type. So the
  * gateway rejects that resource alone, and it does not look deleted.
  *
@@ -46,23 +47,29 @@ export interface JsonDiscoveryResponse {
  * @returns the bytes, or why the text does not answer this request. Throws only if the descriptor
  * set is missing.
  */
-export function discoveryResponseFromJson(
+export function* discoveryResponseFromJson(
   text: string,
   typeUrl: string,
   nonce: string,
-): Decoded<JsonDiscoveryResponse> {
+): Generator<undefined, Decoded<JsonDiscoveryResponse>, undefined> {
   const desc = messageOf(RESPONSE);
   try {
-    const value: unknown = JSON.parse(text);
+    const list = yield* listInJson(text, 'resources');
+    const value: unknown = JSON.parse(list.rest);
     if (!isObject(value)) return malformed('the body is not a JSON object');
     const { resources = [], ...rest } = value;
-    if (resources !== null && !Array.isArray(resources))
+    // A list is in `list`.
+    if (resources !== null && (!Array.isArray(resources) || resources.length > 0))
       return malformed('resources is not a list');
     const options = { registry: envoyRegistry(), ignoreUnknownFields: true };
     const head = { ...fromJson(desc, { type_url: typeUrl, nonce, ...named(rest) }, options) };
     const answered = (head as { typeUrl?: unknown }).typeUrl;
     if (answered !== typeUrl) return malformed(`the response is about ${String(answered)}`);
-    const parts = (resources ?? []).map(resourceFieldOf);
+    const parts: ReturnType<typeof resourceFieldOf>[] = [];
+    for (const { start, end } of list.elements) {
+      parts.push(resourceFieldOf(JSON.parse(text.slice(start, end)) as JsonValue));
+      yield;
+    }
     const bytes = Buffer.concat([toBinary(desc, head), ...parts.map((part) => part.bytes)]);
     return { ok: true, message: { bytes, hasTtl: parts.some((part) => part.hasTtl) } };
   } catch (error) {

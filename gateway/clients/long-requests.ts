@@ -1,5 +1,5 @@
 /**
- * Goes on with requests that have more names than a session handles in one step, a few milliseconds in each
+ * Goes on with requests that have more names than a session handles in one step, and with JSON, a few milliseconds in each
  * turn of the event loop. The peers take turns, and so do the streams of each peer.
  */
 import { PORTION_MS } from '../../authorities/index.js';

@@ -324,7 +324,7 @@ export const METRICS = {
     kind: 'counter',
     labels: ['quota', 'scope'],
     meaning:
-      'Streams, names and node groups that a quota refused: that of all peers (`global`), of the peer (`peer`), or because memory is short (`memory`).',
+      'Streams, names, node groups and polls that a quota refused, and streams of clients that did not read (`buffered`): that of all peers (`global`), of the peer (`peer`), or because memory is short (`memory`).',
   },
   tributary_source_content_used_ratio: {
     kind: 'gauge',

@@ -7,6 +7,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { finished } from '../support/finished.js';
 import { discoveryResponseFromJson } from '../../protos/rest-source-json.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { FilesystemSource } from '../../authorities/filesystem-source.js';
@@ -179,11 +180,8 @@ t.test(
 t.test('files in the forms that Envoy reads are found by their suffixes', async (t) => {
   const { root, source, loaded, problem } = await watchDirectory(t);
   const typeUrl = TYPE_URL.clusterLoadAssignment;
-  const encoded = discoveryResponseFromJson(
-    JSON.stringify({ resources: [{ '@type': typeUrl, cluster_name: name('ä') }] }),
-    typeUrl,
-    '',
-  );
+  const json = JSON.stringify({ resources: [{ '@type': typeUrl, cluster_name: name('ä') }] });
+  const encoded = finished(discoveryResponseFromJson(json, typeUrl, ''));
   if (!encoded.ok) throw new Error(encoded.reason);
   await writeFile(join(root, 'a.pb'), encoded.message.bytes);
   const text = `resources { [${typeUrl}] { cluster_name: "${name('b')}" } }`;

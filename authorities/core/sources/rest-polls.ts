@@ -7,7 +7,6 @@
  * (go-control-plane does). So a poll carries the version only while the last response answers exactly
  * these names, was accepted, and has no TTL that a response must renew.
  */
-import { createHash } from 'node:crypto';
 import { STATUS_CODE, type Decoded, type SotwRequest } from '../../../protos/discovery.js';
 import { discoveryServiceOf } from '../../../protos/discovery-services.js';
 import { decodeSotwRequest, encodeSotwRequest } from '../../../protos/sotw-codec.js';
@@ -31,6 +30,15 @@ export interface Poll {
 }
 
 export type PollOutcome =
+  /** A body with content: read it, then call `handleRead`. */
+  | {
+      readonly kind: 'body';
+      readonly text: string;
+      readonly typeUrl: string;
+      readonly digest: string;
+      /** For a response that has none. */
+      readonly nonce: string;
+    }
   /** A response for the stream. */
   | { readonly kind: 'message'; readonly bytes: Uint8Array }
   /** The server has nothing new. */
@@ -40,18 +48,18 @@ export type PollOutcome =
   /** The attempt has failed. */
   | { readonly kind: 'end'; readonly end: StreamEnd };
 
-/** The bytes of a DiscoveryResponse in JSON, and whether a resource has a TTL. */
-export type ReadResponse = (
-  text: string,
-  typeUrl: string,
-  nonce: string,
-) => Decoded<{ readonly bytes: Uint8Array; readonly hasTtl: boolean }>;
+/** A DiscoveryResponse in JSON that was read. */
+export type ReadBody = Decoded<{
+  /** The same in binary form. */
+  readonly bytes: Uint8Array;
+  /** A resource has a TTL. */
+  readonly hasTtl: boolean;
+}>;
 
 export interface RestPollsOptions {
   readonly refreshDelayMs: number;
   /** In [0, 1). */
   readonly random: () => number;
-  readonly readResponse: ReadResponse;
 }
 
 interface TypePolls {
@@ -130,19 +138,28 @@ export class RestPolls {
     return soonestMs;
   }
 
-  /** The server answered a poll. @param body empty without one */
+  /**
+   * The server answered a poll.
+   *
+   * @param answer its `body` is empty without one; equal bodies have equal digests
+   */
   handleAnswer(
     typeUrl: string,
-    { status, body }: { readonly status: number; readonly body: string },
+    answer: { readonly status: number; readonly body: string; readonly digest: string },
     nowMs: number,
   ): PollOutcome {
     const type = this.#types.get(typeUrl);
     /* c8 ignore next -- only polls of known types are answered */
     if (!type) return { kind: 'alive' };
-    type.isInFlight = false;
-    type.dueMs = nowMs + this.#delayMs();
-    if (status === 304) return { kind: 'alive' };
-    if (status === 200) return this.#handleBody(typeUrl, type, body);
+    const { status, body, digest } = answer;
+    const isSame = type.last?.hasTtl === false && type.last.digest === digest;
+    if (status === 200 && !isSame) {
+      // The poll goes on until the body is read.
+      const nonce = `poll-${++this.#nonces}`;
+      return { kind: 'body', text: body, typeUrl, digest, nonce };
+    }
+    this.#endPoll(type, nowMs);
+    if (status === 304 || status === 200) return { kind: 'alive' };
     const reason = `HTTP ${status}${quoted(body)}`;
     if (status === 404) {
       this.#types.set(typeUrl, undefined);
@@ -152,15 +169,22 @@ export class RestPolls {
     return ended(codeOf(status), reason);
   }
 
-  #handleBody(typeUrl: string, type: TypePolls, body: string): PollOutcome {
-    const digest = createHash('sha256').update(body).digest('base64');
-    if (type.last && !type.last.hasTtl && type.last.digest === digest) return { kind: 'alive' };
-    const read = this.#options.readResponse(body, typeUrl, `poll-${++this.#nonces}`);
+  /** The body of an answer was read. */
+  handleRead(typeUrl: string, digest: string, read: ReadBody, nowMs: number): PollOutcome {
+    const type = this.#types.get(typeUrl);
+    /* c8 ignore next -- only polls of known types are answered */
+    if (!type) return { kind: 'alive' };
+    this.#endPoll(type, nowMs);
     if (!read.ok) return ended(STATUS_CODE.internal, `unreadable response: ${read.reason}`);
     const { bytes, hasTtl } = read.message;
     // The names may have changed meanwhile; then this response does not answer them.
     if (!type.isChanged) type.last = { digest, hasTtl };
     return { kind: 'message', bytes };
+  }
+
+  #endPoll(type: TypePolls, nowMs: number): void {
+    type.isInFlight = false;
+    type.dueMs = nowMs + this.#delayMs();
   }
 
   #delayMs(): number {

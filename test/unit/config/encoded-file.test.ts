@@ -5,6 +5,7 @@
 import t from 'tap';
 import { formatProblem } from '../../../config/problems.js';
 import { parseResourceFile } from '../../../config/resource-file.js';
+import { finished } from '../../support/finished.js';
 import { discoveryResponseFromJson } from '../../../protos/rest-source-json.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 
@@ -20,7 +21,7 @@ function read(text: string, file: string): readonly string[] {
 
 /** A binary file as `readFileSync(…, 'latin1')` gives it. */
 function binary(response: object): string {
-  const read = discoveryResponseFromJson(JSON.stringify(response), CDS, '');
+  const read = finished(discoveryResponseFromJson(JSON.stringify(response), CDS, ''));
   if (!read.ok) throw new Error(read.reason);
   return Buffer.from(read.message.bytes).toString('latin1');
 }

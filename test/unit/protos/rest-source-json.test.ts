@@ -10,13 +10,14 @@ import {
 import { resourceToJson } from '../../../protos/json-resources.js';
 import { encodeNode } from '../../../protos/node-codec.js';
 import { decodeSotwResponse, encodeSotwRequest } from '../../../protos/sotw-codec.js';
+import { finished } from '../../support/finished.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 
 const CDS = TYPE_URL.cluster;
 
 function read(value: unknown, typeUrl: string = CDS) {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  const result = discoveryResponseFromJson(text, typeUrl, 'made');
+  const result = finished(discoveryResponseFromJson(text, typeUrl, 'made'));
   if (!result.ok) return result.reason;
   const decoded = decodeSotwResponse(result.message.bytes, 100);
   if (!decoded.ok) throw new Error(decoded.reason);

@@ -4,12 +4,18 @@
  * Method: the machine of the polls alone, with a response that is its own text.
  */
 import t from 'tap';
-import { RestPolls } from '../../../../../authorities/core/sources/rest-polls.js';
+import {
+  RestPolls,
+  type PollOutcome,
+  type ReadBody,
+} from '../../../../../authorities/core/sources/rest-polls.js';
 import { decodeSotwRequest, encodeSotwRequest } from '../../../../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 
 const CDS = TYPE_URL.cluster;
 const EDS = TYPE_URL.clusterLoadAssignment;
+
+type PollBody = Extract<PollOutcome, { readonly kind: 'body' }>;
 
 interface Said {
   readonly version?: string;
@@ -20,13 +26,6 @@ function start(random = () => 0.5) {
   const polls = new RestPolls({
     refreshDelayMs: 1_000,
     random,
-    readResponse: (text, _typeUrl, nonce) =>
-      text.startsWith('{')
-        ? { ok: false, code: 'malformed', reason: 'not like this' }
-        : {
-            ok: true,
-            message: { bytes: Buffer.from(`${nonce} ${text}`), hasTtl: text.includes('ttl') },
-          },
   });
   const ask = (typeUrl: string, names: readonly string[], { version = '', nack }: Said = {}) =>
     polls.handleRequest({
@@ -48,8 +47,16 @@ function start(random = () => 0.5) {
       t.equal(read.message.responseNonce, '', 'a nonce belongs to a stream');
       return { path, version, names: read.message.names, isNack: !!read.message.errorDetail };
     });
+  const readBody = ({ text, nonce, digest, typeUrl }: PollBody, nowMs: number): PollOutcome => {
+    const hasTtl = text.includes('ttl');
+    const read: ReadBody = text.startsWith('{')
+      ? { ok: false, code: 'malformed', reason: 'not like this' }
+      : { ok: true, message: { bytes: Buffer.from(`${nonce} ${text}`), hasTtl } };
+    return polls.handleRead(typeUrl, digest, read, nowMs);
+  };
   const answer = (typeUrl: string, body: string, nowMs: number, status = 200) => {
-    const outcome = polls.handleAnswer(typeUrl, { status, body }, nowMs);
+    const first = polls.handleAnswer(typeUrl, { status, body, digest: body }, nowMs);
+    const outcome = first.kind === 'body' ? readBody(first, nowMs) : first;
     return outcome.kind === 'message' ? Buffer.from(outcome.bytes).toString() : outcome;
   };
   return { polls, ask, due, answer };
@@ -218,5 +225,24 @@ t.test('a type that the server lacks leaves the others polled, and is asked for 
   t.match(answer(CDS, '', 9_000, 404), { kind: 'end', end: { code: 12 } }, 'the last one');
   const other = 'type.googleapis.com/istio.v1.NameTable';
   t.match(ask(other, ['x']), { kind: 'unserved', typeUrl: other }, 'no REST path');
+  t.end();
+});
+
+t.test('while a body is read there is no further poll of its type', (t) => {
+  const { polls, ask, due } = start();
+  ask(CDS, ['a']);
+  due(0);
+  const answer = polls.handleAnswer(CDS, { status: 200, body: 'x', digest: 'x' }, 0);
+  t.match(answer, { kind: 'body', typeUrl: CDS, digest: 'x' });
+  t.equal(polls.nextDeadlineMs(), undefined);
+  ask(CDS, ['a', 'b']);
+  t.strictSame(due(60_000), []);
+  polls.handleRead(CDS, 'x', { ok: true, message: { bytes: Buffer.from('x'), hasTtl: false } }, 50);
+  t.match(due(50), [{ names: ['a', 'b'] }], 'changed names are polled at once');
+  t.match(
+    polls.handleAnswer(CDS, { status: 200, body: 'x', digest: 'x' }, 60),
+    { kind: 'body' },
+    'the body did not answer the names of the next poll',
+  );
   t.end();
 });

@@ -1,0 +1,7 @@
+/** @returns the result of work that is done step by step */
+export function finished<T>(steps: Generator<undefined, T, undefined>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
