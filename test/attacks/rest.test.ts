@@ -4,8 +4,11 @@
  */
 import { connect } from 'node:net';
 import t, { type Test } from 'tap';
+import type { JsonObject } from '@bufbuild/protobuf';
 import { resourceFromJson } from '../../protos/json-resources.js';
+import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import { ScriptedRest } from '../support/scripted-rest.js';
 import { until } from '../support/until.js';
 import { ATTACKED, isAtMost, noLongTurn, startArena, underAttack } from './arena.js';
 
@@ -16,12 +19,15 @@ const POLLS = 100;
 const REQUESTS = 30;
 
 /** Endpoints that are 0.8 KB in binary form, and 2.8 KB as JSON. */
-function assignmentOf(name: string): Uint8Array {
+function assignmentJson(name: string, portValue: number): JsonObject {
   const lbEndpoints = Array.from({ length: 32 }, (_, at) => ({
-    endpoint: { address: { socketAddress: { address: `10.0.0.${at}`, portValue: 80 } } },
+    endpoint: { address: { socketAddress: { address: `10.0.0.${at}`, portValue } } },
   }));
-  const json = { '@type': TYPE, clusterName: name, endpoints: [{ lbEndpoints }] };
-  const read = resourceFromJson(json);
+  return { '@type': TYPE, clusterName: name, endpoints: [{ lbEndpoints }] };
+}
+
+function assignmentOf(name: string): Uint8Array {
+  const read = resourceFromJson(assignmentJson(name, 80));
   if (!read.ok) throw new Error(read.message);
   return read.body;
 }
@@ -84,6 +90,43 @@ t.test('30 requests with a million values', async (t) => {
     await until('all are refused', () => polls.every(({ head }) => head.includes(' 400 ')), {
       timeoutMs: 30_000,
     });
+  });
+  noLongTurn(t, figures);
+});
+
+t.test('a REST source with 4,000 resources, which all change ten times', async (t) => {
+  const rest = await ScriptedRest.start();
+  t.teardown(() => rest.stop());
+  const authority = 'rest.example.com';
+  const names = Array.from({ length: 4_000 }, (_, at) =>
+    xdstpName(authority, 'assignment', `edge/${at}`),
+  );
+  const publish = (version: number): void => {
+    const resources = names.map((name) => assignmentJson(name, 8_000 + version));
+    rest.set('endpoints', String(version), resources);
+  };
+  publish(0);
+  const target = `127.0.0.1:${rest.port}`;
+  const source = { target, insecure: true, api_type: 'REST', refresh_delay: '200ms' };
+  const arena = await startArena(t, {
+    sources: { rest: source },
+    authorities: { [authority]: { sources: ['rest'] } },
+  });
+  const client = new DeltaClient({ port: arena.gateway.port });
+  t.teardown(() => {
+    client.close();
+  });
+  const figures = await underAttack(t, arena, '10 × 11 MB of JSON from a source', async () => {
+    client.subscribe(TYPE, names);
+    for (let version = 1; version <= 10; version++) {
+      const before = new Map(client.held(TYPE));
+      publish(version);
+      await until(
+        `change ${version} of all`,
+        () => names.every((name) => client.held(TYPE).get(name) !== before.get(name)),
+        { timeoutMs: 30_000, everyMs: 100 },
+      );
+    }
   });
   noLongTurn(t, figures);
 });
