@@ -79,11 +79,18 @@ export class LoadReportCalls {
     });
   }
 
-  /** @returns the names of clusters that no source serves: their loads are dropped */
-  report(reporter: LoadReporter, clusters: readonly ReportedCluster[]): readonly ResourceName[] {
+  /**
+   * @param goesOn these are further clusters of the report before; otherwise the report replaces the gauges of the last one
+   * @returns the names of clusters that no source serves: their loads are dropped
+   */
+  report(
+    reporter: LoadReporter,
+    clusters: readonly ReportedCluster[],
+    goesOn: boolean,
+  ): readonly ResourceName[] {
     let unknown: readonly ResourceName[] = [];
     this.#guard((nowMs) => {
-      unknown = this.#reports.report(reporter, clusters, nowMs);
+      unknown = this.#reports.report(reporter, clusters, goesOn, nowMs);
     });
     return unknown;
   }

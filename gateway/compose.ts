@@ -297,7 +297,7 @@ function streamContext({ settings, telemetry, tracing }: TracedOptions, client: 
     oldStyle: (): OldStyleSpec | undefined => client.view.map.oldStyle,
     clientRules: (): readonly ClientRule[] | undefined => client.view.map.clients,
     fanOut: new FanOut(),
-    longRequests: new LongRequests(),
+    longRequests: new LongRequests('in_turns'),
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
     maxMessage: settings.client.maxMessage,
@@ -321,6 +321,8 @@ function createServer(
   const common = streamContext(options, client);
   const { oldStyle, clientRules, onError } = common;
   const context = { ...common, ...maxAgeOf(limits) };
+  // One half-read report takes 25 MB.
+  const loadReports = new LongRequests('one_by_one');
   let streams = 0;
   return new XdsServer({
     ...settings.client,
@@ -364,6 +366,8 @@ function createServer(
         onError,
         ...loadsOf(client, cache, settings, telemetry),
         nodeGroupRoom: withQuota(room, account),
+        account,
+        longRequests: loadReports,
         id: ++streams,
         port,
       }),

@@ -58,27 +58,31 @@ export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decod
 /** Entries of a response that are decoded in one portion: some milliseconds. A count. */
 const ENTRIES_PER_PORTION = 5_000;
 
-/** The decoding of a large response, in portions: each `yield` ends one. */
+/** The decoding of a large message, in portions: each `yield` ends one. */
 export type Decoding<T> = Generator<'decoding', Decoded<T>, unknown>;
 
 /**
  * Begins to read a message: `message` is complete when every field was read.
  *
- * @returns `readField` reads one field, and returns whether it is an entry: a resource, a removed name or an error
+ * @returns `readField` reads one field, and returns whether it is an entry: a resource, a removed name, an error or a cluster
  */
 export type FieldReading<T> = (reader: Reader) => {
   readonly message: T;
   readonly readField: (tag: number) => boolean;
 };
 
-/** Decodes a response in portions. */
-export function* decodeInPortions<T>(bytes: Uint8Array, begin: FieldReading<T>): Decoding<T> {
+/** Decodes a message in portions. @param entriesPerPortion a count */
+export function* decodeInPortions<T>(
+  bytes: Uint8Array,
+  begin: FieldReading<T>,
+  entriesPerPortion = ENTRIES_PER_PORTION,
+): Decoding<T> {
   try {
     const reader = readerOf(bytes);
     const { message, readField } = begin(reader);
     for (let entries = 0; reader.pos < reader.len;) {
       if (!readField(readTag(reader))) continue;
-      if (++entries % ENTRIES_PER_PORTION === 0) yield 'decoding';
+      if (++entries % entriesPerPortion === 0) yield 'decoding';
     }
     return { ok: true, message };
   } catch (error) {
@@ -86,7 +90,7 @@ export function* decodeInPortions<T>(bytes: Uint8Array, begin: FieldReading<T>):
   }
 }
 
-/** Decodes all of it at once: for small responses, without the cost of a generator. */
+/** Decodes all of it at once: for small messages, without the cost of a generator. */
 export const decodeAtOnce = <T>(bytes: Uint8Array, begin: FieldReading<T>): Decoded<T> =>
   decode(bytes, (reader) => {
     const { message, readField } = begin(reader);

@@ -8,11 +8,16 @@ import protobuf from 'protobufjs/minimal.js';
 import {
   closeAt,
   decode,
+  decodeAtOnce,
+  decodeInPortions,
   eachField,
   eachFieldOfMessage,
   readText,
   subReader,
   TooMany,
+  wireType,
+  type Decoding,
+  type FieldReading,
   type Reader,
 } from './discovery-fields.js';
 import type { Decoded } from './discovery.js';
@@ -32,6 +37,9 @@ import {
 import { readLocality } from './node-codec.js';
 
 const { Writer } = protobuf;
+
+/** Decoded in one portion: some milliseconds. A count. */
+const CLUSTERS_PER_PORTION = 1_000;
 
 const MS_PER_SECOND = 1_000;
 const NANOS_PER_MS = 1_000_000;
@@ -71,23 +79,35 @@ class EntryBudget {
  * @param maxEntries clusters, localities, endpoints, metrics and categories together; with more the
  * result is `too_many`
  */
-export function decodeLoadStatsRequest(
+export const decodeLoadStatsRequest = (
   bytes: Uint8Array,
   maxEntries: number,
-): Decoded<LoadStatsRequest> {
-  const budget = new EntryBudget(maxEntries);
-  return decode(bytes, (reader) => {
-    let node: Uint8Array | undefined;
+): Decoded<LoadStatsRequest> => decodeAtOnce(bytes, requestFields(maxEntries));
+
+/** The same in portions of 1,000 clusters. */
+export const decodingLoadStatsRequest = (
+  bytes: Uint8Array,
+  maxEntries: number,
+): Decoding<LoadStatsRequest> =>
+  decodeInPortions(bytes, requestFields(maxEntries), CLUSTERS_PER_PORTION);
+
+const requestFields =
+  (maxEntries: number): FieldReading<LoadStatsRequest> =>
+  (reader) => {
+    const budget = new EntryBudget(maxEntries);
     const clusters: ClusterLoad[] = [];
-    eachField(reader, reader.len, (tag) => {
-      if (tag === 0x0a) node = readView(reader);
+    const message: { node: Uint8Array | undefined; readonly clusters: ClusterLoad[] } = {
+      node: undefined,
+      clusters,
+    };
+    const readField = (tag: number): boolean => {
+      if (tag === 0x0a) message.node = readView(reader);
       else if (tag === 0x12) clusters.push(readCluster(reader, budget));
-      else return false;
-      return true;
-    });
-    return { node, clusters };
-  });
-}
+      else reader.skipType(wireType(tag));
+      return tag === 0x12;
+    };
+    return { message, readField };
+  };
 
 /** @param maxClusters with more names the result is `too_many` */
 export function decodeLoadStatsResponse(

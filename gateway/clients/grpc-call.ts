@@ -291,7 +291,10 @@ export class GrpcCall {
   #notePartial(): void {
     const { partialLength } = this.#reader;
     if (partialLength === undefined || this.#trailers) return;
-    this.#partial ??= new PartialRequest(
+    // Of a prefix that came in parts, the length is known later.
+    if (this.#partial?.length === partialLength) return;
+    this.#endPartial();
+    this.#partial = new PartialRequest(
       {
         account: this.#options.quotas.account(this.#options.quotaKey),
         isPaused: () => this.isPaused,

@@ -14,8 +14,7 @@ type OnWritten = (json: Converted<Chunks>) => void;
 const JSON_FACTOR = 4;
 
 export class JsonResponses {
-  readonly #turns = new LongRequests();
-  readonly #queues = new Map<PeerAccount, Queue>();
+  readonly #turns = new LongRequests('one_by_one');
   /** As long as the response is kept for other clients. */
   readonly #writings = new WeakMap<Chunks, Writing>();
 
@@ -26,81 +25,61 @@ export class JsonResponses {
    * @returns cancels the request: the client is gone
    */
   write(message: Chunks, account: PeerAccount, onWritten: OnWritten): () => void {
-    const writing = this.#writings.get(message) ?? new Writing(message);
+    const writing = this.#writings.get(message) ?? new Writing(message, account, this.#turns);
     this.#writings.set(message, writing);
     if (writing.json) {
       onWritten(writing.json);
       return () => undefined;
     }
     const letGo = account.holdUnread(message, JSON_FACTOR * sizeOf(message));
-    const waiting = (json: Converted<Chunks>): void => {
+    const leave = writing.await((json) => {
       letGo();
       onWritten(json);
-    };
-    writing.waiting.add(waiting);
-    this.#queueOf(account).add(writing);
+    });
     return () => {
       letGo();
-      writing.waiting.delete(waiting);
+      leave();
     };
-  }
-
-  #queueOf(account: PeerAccount): Queue {
-    const known = this.#queues.get(account);
-    if (known) return known;
-    const queue = new Queue(account, this.#turns, () => this.#queues.delete(account));
-    this.#queues.set(account, queue);
-    return queue;
-  }
-}
-
-/** What one peer waits for; the first one is being written. */
-class Queue implements LongRequest {
-  readonly account: PeerAccount;
-  readonly #turns: LongRequests;
-  readonly #onEmpty: () => void;
-  readonly #writings = new Set<Writing>();
-
-  constructor(account: PeerAccount, turns: LongRequests, onEmpty: () => void) {
-    this.account = account;
-    this.#turns = turns;
-    this.#onEmpty = onEmpty;
-  }
-
-  add(writing: Writing): void {
-    this.#writings.add(writing);
-    this.#turns.add(this);
-  }
-
-  continueRequest(): void {
-    const [first] = this.#writings;
-    if (first?.step() === true) this.#writings.delete(first);
-    if (this.#writings.size > 0) this.#turns.add(this);
-    else this.#onEmpty();
   }
 }
 
 /** The JSON of one response, written or being written. */
-class Writing {
+class Writing implements LongRequest {
   json: Converted<Chunks> | undefined;
-  readonly waiting = new Set<OnWritten>();
+  /** Of the peer that asked first. */
+  readonly account: PeerAccount;
   readonly #message: Chunks;
+  readonly #turns: LongRequests;
+  readonly #waiting = new Set<OnWritten>();
   #steps: ReturnType<typeof responseToJson> | undefined;
 
-  constructor(message: Chunks) {
+  constructor(message: Chunks, account: PeerAccount, turns: LongRequests) {
     this.#message = message;
+    this.account = account;
+    this.#turns = turns;
   }
 
-  /** Writes one more resource, unless nobody waits for it. @returns whether the writing is over for now */
-  step(): boolean {
-    if (this.waiting.size === 0) return true;
+  /** @returns the client does not wait any more; without clients the writing stops */
+  await(onWritten: OnWritten): () => void {
+    this.#waiting.add(onWritten);
+    this.#turns.add(this);
+    return () => {
+      this.#waiting.delete(onWritten);
+      if (this.#waiting.size === 0) this.#turns.delete(this);
+    };
+  }
+
+  /** Writes one more resource. */
+  continueRequest(): void {
     this.#steps ??= responseToJson(wholeOf(this.#message));
     const { done, value } = this.#steps.next();
-    if (done !== true) return false;
+    if (done !== true) {
+      this.#turns.add(this);
+      return;
+    }
     this.json = value;
     this.#steps = undefined;
-    for (const tell of this.waiting) tell(value);
-    this.waiting.clear();
-    return true;
+    for (const tell of this.#waiting) tell(value);
+    this.#waiting.clear();
   }
 }

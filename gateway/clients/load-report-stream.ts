@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { decodeLoadStatsRequest } from '../../protos/load-stats-codec.js';
+import { decodingLoadStatsRequest } from '../../protos/load-stats-codec.js';
 import type { LoadStatsRequest } from '../../protos/load-stats.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { ClientScope } from '../core/session/asked-name.js';
@@ -20,12 +20,17 @@ import {
   LoadReportSession,
   type LoadReportsPort,
 } from '../core/load-reports/load-report-session.js';
+import type { PeerAccount } from '../core/quotas/quotas.js';
+import type { LongRequest, LongRequests } from './long-requests.js';
 import { TOKEN_EXPIRED, type StreamPort } from './client-stream.js';
 import { OpeningIdentity } from './opening-identity.js';
 
 export interface LoadReportStreamOptions {
   readonly id: number;
   readonly port: StreamPort;
+  /** Of the client's peer. */
+  readonly account?: PeerAccount;
+  readonly longRequests: LongRequests;
   readonly loads: LoadReportsPort;
   readonly maxEntriesPerReport: number;
   readonly nodeGroupRoom: NodeGroupRoom;
@@ -45,7 +50,7 @@ export type LoadReportStreamEvent =
   /** `unknown`: names of clusters that no source serves; their loads are dropped. */
   | { readonly kind: 'report'; readonly clusters: number; readonly unknown: readonly string[] };
 
-export class LoadReportStream {
+export class LoadReportStream implements LongRequest {
   readonly id: number;
   readonly #options: LoadReportStreamOptions;
   readonly #endsAtMs: number;
@@ -55,6 +60,11 @@ export class LoadReportStream {
   #writable = true;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
+  /** Of the report that is being handled; undefined: none is. */
+  #steps: Generator<unknown, void, unknown> | undefined;
+  /** Messages that came meanwhile; the client is not read. */
+  #waiting: Uint8Array[] = [];
+  #isBehind = false;
 
   constructor(options: LoadReportStreamOptions) {
     this.id = options.id;
@@ -74,20 +84,45 @@ export class LoadReportStream {
     return node && !node.isMissing ? node.id : undefined;
   }
 
+  get account(): PeerAccount | undefined {
+    return this.#options.account;
+  }
+
   /** @param bytes valid during this call only */
   handleMessage(bytes: Uint8Array): void {
+    this.#waiting.push(Uint8Array.from(bytes));
+    // A report is under way: this message was read together with it.
+    if (!this.#steps) this.continueRequest();
+  }
+
+  /** Handles the next portion of a report, or of the one that came after it. */
+  continueRequest(): void {
     this.#guard(() => {
-      const decoded = decodeLoadStatsRequest(bytes, this.#options.maxEntriesPerReport);
-      if (decoded.ok) {
-        this.#take(decoded.message);
-        return;
-      }
-      const tooMany = decoded.code === 'too_many';
-      this.#tell({ kind: 'malformed', reason: decoded.reason });
-      this.end({
-        code: tooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument,
-        message: tooMany ? decoded.reason : 'the load report cannot be read',
-      });
+      this.#steps ??= this.#read(this.#waiting.shift());
+      if (this.#steps.next().done === true) this.#steps = undefined;
+      const { longRequests, port } = this.#options;
+      const isBehind = this.#steps !== undefined || this.#waiting.length > 0;
+      if (isBehind) longRequests.add(this);
+      if (isBehind === this.#isBehind) return;
+      this.#isBehind = isBehind;
+      if (isBehind) port.pauseReading?.();
+      else port.readOn?.();
+    });
+  }
+
+  /** Each step handles a portion of a report. */
+  *#read(bytes: Uint8Array | undefined): Generator<unknown, void, unknown> {
+    if (!bytes) return;
+    const decoded = yield* decodingLoadStatsRequest(bytes, this.#options.maxEntriesPerReport);
+    if (decoded.ok) {
+      yield* this.#take(decoded.message);
+      return;
+    }
+    const tooMany = decoded.code === 'too_many';
+    this.#tell({ kind: 'malformed', reason: decoded.reason });
+    this.end({
+      code: tooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument,
+      message: tooMany ? decoded.reason : 'the load report cannot be read',
     });
   }
 
@@ -121,14 +156,16 @@ export class LoadReportStream {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#timer);
+    this.#options.longRequests.delete(this);
+    this.#waiting = [];
     this.#session?.close();
     this.#tell({ kind: 'closed', reason });
   }
 
-  #take({ node, clusters }: LoadStatsRequest): void {
+  *#take({ node, clusters }: LoadStatsRequest): Generator<unknown, void, unknown> {
     this.#session ??= this.#open(node);
     if (clusters.length > 0) {
-      const unknown = this.#session.handleReport(clusters);
+      const unknown = yield* this.#session.handleReport(clusters);
       this.#tell({ kind: 'report', clusters: clusters.length, unknown });
     }
     this.#write();

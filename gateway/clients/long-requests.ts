@@ -1,6 +1,6 @@
 /**
- * Goes on with requests that have more names than a session handles in one step, and with JSON, a few milliseconds in each
- * turn of the event loop. The peers take turns, and so do the streams of each peer.
+ * Goes on with requests that take longer than one step may (many names, loads of many clusters, JSON), a few milliseconds
+ * in each turn of the event loop. The peers take turns.
  */
 import { PORTION_MS } from '../../authorities/index.js';
 
@@ -12,14 +12,24 @@ export interface LongRequest {
   continueRequest(): void;
 }
 
+/**
+ * `in_turns`: the streams of a peer take turns, so that short requests do not wait for long ones. `one_by_one`: they do not,
+ * so that few are half done, where that takes memory.
+ */
+export type Order = 'in_turns' | 'one_by_one';
+
 export class LongRequests {
   /** By peer; the next one first. */
   readonly #waiting = new Map<object | undefined, Set<LongRequest>>();
+  /** By peer, the stream that goes on before the others; empty if they take turns. */
+  readonly #begun = new Map<object | undefined, LongRequest>();
+  readonly #order: Order;
   readonly #inNextTurn: (work: () => void) => void;
   #isScheduled = false;
 
   /** @param inNextTurn runs the work in a later turn of the event loop; default: `setImmediate` */
-  constructor(inNextTurn: (work: () => void) => void = setImmediate) {
+  constructor(order: Order, inNextTurn: (work: () => void) => void = setImmediate) {
+    this.#order = order;
     this.#inNextTurn = inNextTurn;
   }
 
@@ -35,6 +45,7 @@ export class LongRequests {
   delete(stream: LongRequest): void {
     const ofPeer = this.#waiting.get(stream.account);
     if (ofPeer?.delete(stream) === true && ofPeer.size === 0) this.#waiting.delete(stream.account);
+    if (this.#begun.get(stream.account) === stream) this.#begun.delete(stream.account);
   }
 
   #schedule(): void {
@@ -47,22 +58,26 @@ export class LongRequests {
 
   #turn(): void {
     const untilMs = performance.now() + PORTION_MS;
-    do this.#takeNext()?.continueRequest();
+    do this.#goOnWithNext();
     while (this.#waiting.size > 0 && performance.now() < untilMs);
     this.#isScheduled = false;
     if (this.#waiting.size > 0) this.#schedule();
   }
 
-  #takeNext(): LongRequest | undefined {
-    for (const [account, ofPeer] of this.#waiting) {
-      // The next turn is another peer's.
-      this.#waiting.delete(account);
-      for (const stream of ofPeer) {
-        ofPeer.delete(stream);
-        if (ofPeer.size > 0) this.#waiting.set(account, ofPeer);
-        return stream;
-      }
-    }
-    return undefined;
+  #goOnWithNext(): void {
+    const [next] = this.#waiting;
+    if (!next) return;
+    const [account, ofPeer] = next;
+    // The next turn is another peer's.
+    this.#waiting.delete(account);
+    const [longest] = ofPeer;
+    const stream = this.#begun.get(account) ?? longest;
+    if (!stream) return;
+    ofPeer.delete(stream);
+    if (ofPeer.size > 0) this.#waiting.set(account, ofPeer);
+    stream.continueRequest();
+    const isLeft = this.#waiting.get(account)?.has(stream) === true;
+    if (isLeft && this.#order === 'one_by_one') this.#begun.set(account, stream);
+    else this.#begun.delete(account);
   }
 }

@@ -31,26 +31,28 @@ export interface PartialCall {
 }
 
 export class PartialRequest {
+  /** The length that the request announced. Bytes. */
+  readonly length: number;
   readonly #call: PartialCall;
-  #bytes = 0;
+  #countedBytes = 0;
   #isWaiting = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param bytes the length that the request announced */
-  constructor(call: PartialCall, bytes: number) {
+  constructor(call: PartialCall, length: number) {
     this.#call = call;
-    if (bytes < LONG_REQUEST_BYTES) this.#startDeadline();
-    else this.#count(bytes);
+    this.length = length;
+    if (length < LONG_REQUEST_BYTES) this.#startDeadline();
+    else this.#count();
   }
 
   /** The request is whole, or the call is over. */
   end(): void {
     clearTimeout(this.#timer);
-    this.#call.account.change('buffered', -this.#bytes);
+    this.#call.account.change('buffered', -this.#countedBytes);
     if (this.#isWaiting) this.#call.readOn();
   }
 
-  #count(bytes: number): void {
+  #count(): void {
     const { account } = this.#call;
     const isFull = account.refusal('buffered') !== undefined;
     if (isFull !== this.#isWaiting) {
@@ -60,12 +62,12 @@ export class PartialRequest {
     }
     if (isFull) {
       this.#timer = setTimeout(() => {
-        this.#count(bytes);
+        this.#count();
       }, ROOM_CHECK_MS).unref();
       return;
     }
-    this.#bytes = bytes;
-    account.change('buffered', bytes);
+    this.#countedBytes = this.length;
+    account.change('buffered', this.length);
     this.#startDeadline();
   }
 

@@ -78,7 +78,8 @@ class Connection {
   #cancel: () => void = () => undefined;
   /** Counts the body of the request no longer. */
   #letBodyGo: () => void = () => undefined;
-  #letUnreadGo: () => void = () => undefined;
+  /** Of each response that the client has not read: counts it no longer. */
+  readonly #unread = new Set<() => void>();
 
   constructor(socket: Socket, options: RestHttp1Options) {
     this.#socket = socket;
@@ -96,7 +97,7 @@ class Connection {
     clearTimeout(this.#timer);
     this.#guard(this.#cancel);
     this.#endBody();
-    this.#letUnreadGo();
+    for (const letGo of this.#unread) letGo();
   }
 
   #endBody(): void {
@@ -184,11 +185,15 @@ class Connection {
       ...(isClosing ? { connection: 'close' } : {}),
     });
     this.#requests--;
-    if (holdUnread) this.#letUnreadGo = holdUnread();
+    const letGo = holdUnread?.();
+    if (letGo) this.#unread.add(letGo);
     response.cork();
     for (const chunk of body) response.write(chunk);
     response.end(() => {
-      this.#letUnreadGo();
+      if (letGo) {
+        letGo();
+        this.#unread.delete(letGo);
+      }
       if (isClosing) this.#socket.destroySoon();
       else if (this.#requests === 0) this.#within(IDLE_MS);
     });

@@ -3,7 +3,7 @@ import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:h
 import type { Test } from 'tap';
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 
-const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const STREAMS_PER_CONNECTION = 100;
 
 export interface HostileStream {
@@ -25,18 +25,24 @@ export function grpcFrameOf(message: Uint8Array): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/** The teardown of the test closes the connections. @param from the local address; default: 127.0.0.1 */
+/**
+ * The teardown of the test closes the connections.
+ *
+ * @param from the local address; default: 127.0.0.1
+ * @param path of the method; default: delta ADS
+ */
 export async function openStreams(
   t: Test,
   port: number,
   count: number,
   from = '127.0.0.1',
+  path = ADS,
 ): Promise<readonly HostileStream[]> {
   const streams: HostileStream[] = [];
   let session: ClientHttp2Session | undefined;
   for (let at = 0; at < count; at++) {
     if (at % STREAMS_PER_CONNECTION === 0) session = await openSession(t, port, from);
-    if (session) streams.push(openStream(session));
+    if (session) streams.push(openStream(session, path));
   }
   return streams;
 }
@@ -57,10 +63,10 @@ async function openSession(t: Test, port: number, from: string): Promise<ClientH
   return session;
 }
 
-function openStream(session: ClientHttp2Session): HostileStream {
+function openStream(session: ClientHttp2Session, path: string): HostileStream {
   const stream: ClientHttp2Stream = session.request({
     ':method': 'POST',
-    ':path': PATH,
+    ':path': path,
     'content-type': 'application/grpc',
     te: 'trailers',
   });

@@ -211,6 +211,27 @@ t.test(
   },
 );
 
+t.test(
+  'a long request counts for its peer while a part of it is missing, its prefix too',
+  async (t) => {
+    const { server, session } = await start(t);
+    const call = openHttp2Call(session);
+    const message = grpcFrame(Buffer.alloc(100_000));
+    const counted = (): number => server.quotas.used('buffered');
+    call.write(message.subarray(0, 3));
+    await until('the stream is open', () => server.streams.length === 1);
+    call.write(message.subarray(3, 10));
+    await until('it counts', () => counted() === 100_000);
+    call.write(message.subarray(10));
+    await until('the request is whole', () => server.streams[0]?.requests.length === 1);
+    t.equal(counted(), 0);
+    call.write(message.subarray(0, 50_000));
+    await until('the next one counts', () => counted() === 100_000);
+    session.destroy();
+    await until('its client has left', () => counted() === 0);
+  },
+);
+
 t.test('a message of several chunks arrives as one, in order with the others', async (t) => {
   const { server, session } = await start(t);
   const call = openHttp2Call(session);

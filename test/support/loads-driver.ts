@@ -52,7 +52,7 @@ export class LoadsDriver {
   /** @returns the names of clusters that no source serves */
   report(reporter: LoadReporter, name: string, load: LoadSketch, serviceName = ''): string[] {
     const one = { name: askedName(name, CDS), load: clusterLoad(name, [load], { serviceName }) };
-    const unknown = this.reports.report(reporter, [one], this.driver.nowMs);
+    const unknown = this.reports.report(reporter, [one], false, this.driver.nowMs);
     this.pump();
     return unknown.map(({ key }: ResourceName) => key);
   }

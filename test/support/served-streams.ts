@@ -14,6 +14,8 @@ import {
   type ClientStreamEvent,
   type StreamPort,
 } from '../../gateway/clients/client-stream.js';
+import { quotaLimitsOf } from '../../gateway/core/quotas/limits.js';
+import { Quotas } from '../../gateway/core/quotas/quotas.js';
 import type { EncodedResponse } from '../../gateway/core/cache/shared-responses.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import type { UnknownCall } from '../../gateway/clients/grpc-http2.js';
@@ -120,6 +122,7 @@ export interface StreamServer {
   /** In order of opening. */
   readonly streams: readonly ServedStream[];
   readonly unknownCalls: readonly UnknownCall[];
+  readonly quotas: Quotas;
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -131,17 +134,20 @@ export async function startStreamServer(
   const streams: ServedStream[] = [];
   const unknownCalls: UnknownCall[] = [];
   const fanOut = new FanOut();
+  const allLimits = { ...DEFAULT_LIMITS, ...limits };
+  const quotas = new Quotas(quotaLimitsOf(allLimits));
   const server = new XdsServer({
     host: '127.0.0.1',
     port: 0,
     tls,
     keepalive,
-    limits: { ...DEFAULT_LIMITS, ...limits },
+    limits: allLimits,
+    quotas,
     onStream: (flavour, port, service) => {
       const served = new ServedStream();
       const context = {
         fanOut,
-        longRequests: new LongRequests(),
+        longRequests: new LongRequests('in_turns'),
         clock: () => performance.now(),
         maxNamesPerRequest: 1,
         maxMessage: 'none' as const,
@@ -183,5 +189,5 @@ export async function startStreamServer(
     },
   });
   const port = await server.listen();
-  return { port, streams, unknownCalls, stop: (graceMs = 0) => server.drain(graceMs) };
+  return { port, streams, unknownCalls, quotas, stop: (graceMs = 0) => server.drain(graceMs) };
 }

@@ -127,11 +127,12 @@ export class LoadReports {
   report(
     reporter: LoadReporter,
     clusters: readonly ReportedCluster[],
+    goesOn: boolean,
     nowMs: number,
   ): readonly ResourceName[] {
     const gauges = this.#clients.get(reporter);
     if (!gauges) return [];
-    gauges.clear();
+    if (!goesOn) gauges.clear();
     const unknown: ResourceName[] = [];
     for (const { name, load } of clusters) {
       const owner = clusterOwner(this.#options.view, name, load.serviceName);

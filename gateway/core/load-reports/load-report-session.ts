@@ -13,8 +13,15 @@ import { NameReader, type ClientScope } from '../session/asked-name.js';
 /** The load reports of all clients. */
 export interface LoadReportsPort {
   open(reporter: LoadReporter): void;
-  /** @returns the names of clusters that no source serves: their loads are dropped */
-  report(reporter: LoadReporter, clusters: readonly ReportedCluster[]): readonly ResourceName[];
+  /**
+   * @param goesOn these are further clusters of the report before
+   * @returns the names of clusters that no source serves: their loads are dropped
+   */
+  report(
+    reporter: LoadReporter,
+    clusters: readonly ReportedCluster[],
+    goesOn: boolean,
+  ): readonly ResourceName[];
   leave(reporter: LoadReporter): void;
   wanted(scope: string | undefined): WantedLoads;
 }
@@ -33,6 +40,9 @@ export interface LoadReportSessionOptions {
   /** Called when `poll` may have a response. */
   readonly onReady: () => void;
 }
+
+/** Handled in one step: some milliseconds. A count. */
+const CLUSTERS_PER_PORTION = 500;
 
 export class LoadReportSession {
   readonly #options: LoadReportSessionOptions;
@@ -59,17 +69,25 @@ export class LoadReportSession {
     return this.#untilMs;
   }
 
-  /** @returns the names of reported clusters that no source serves */
-  handleReport(clusters: readonly ClusterLoad[]): readonly string[] {
+  /**
+   * Each step handles a portion of the clusters.
+   *
+   * @returns the names of reported clusters that no source serves
+   */
+  *handleReport(clusters: readonly ClusterLoad[]): Generator<unknown, readonly string[], unknown> {
     const unknown: string[] = [];
-    const known: ReportedCluster[] = [];
-    for (const load of clusters) {
-      const asked = this.#names.read(TYPE_URL.cluster, load.clusterName);
-      if (asked.ok) known.push({ name: asked.name, load });
-      else unknown.push(load.clusterName);
+    for (let from = 0; from === 0 || from < clusters.length; from += CLUSTERS_PER_PORTION) {
+      if (from > 0) yield;
+      const known: ReportedCluster[] = [];
+      for (const load of clusters.slice(from, from + CLUSTERS_PER_PORTION)) {
+        const asked = this.#names.read(TYPE_URL.cluster, load.clusterName);
+        if (asked.ok) known.push({ name: asked.name, load });
+        else unknown.push(load.clusterName);
+      }
+      const unserved = this.#options.loads.report(this.#reporter, known, from > 0);
+      for (const { key } of unserved) unknown.push(wireText(key));
     }
-    const unserved = this.#options.loads.report(this.#reporter, known);
-    return [...unknown, ...unserved.map(({ key }) => wireText(key))];
+    return unknown;
   }
 
   /** The next response, or undefined until something changes or `nextDeadlineMs`. */

@@ -60,7 +60,7 @@ function setUp(
   };
   const context: StreamContext = {
     fanOut: new FanOut(),
-    longRequests: new LongRequests(),
+    longRequests: new LongRequests('in_turns'),
     maxMessage: 'auto',
     clock: () => now.ms,
     maxNamesPerRequest: 10,
@@ -121,7 +121,7 @@ function setUp(
 /** Two names to a portion, and turns that the test runs. */
 function setUpPortions() {
   const turns: (() => void)[] = [];
-  const longRequests = new LongRequests((work) => turns.push(work));
+  const longRequests = new LongRequests('in_turns', (work) => turns.push(work));
   const world = setUp({ namesPerPortion: 1 }, ADS, { longRequests });
   return { ...world, turns };
 }

@@ -4,7 +4,8 @@
  * Method: the shell with a port of arrays, and load reports that the test plays.
  */
 import t from 'tap';
-import type { LoadReporter, WantedLoads } from '../../../../authorities/index.js';
+import { LongRequests } from '../../../../gateway/clients/long-requests.js';
+import type { LoadReporter, ReportedCluster, WantedLoads } from '../../../../authorities/index.js';
 import type { OldStyleSpec } from '../../../../config/model.js';
 import {
   LoadReportStream,
@@ -29,6 +30,9 @@ const oldStyleBy = (...differBy: readonly NodeField[]): OldStyleSpec => ({
 
 const NODE = encodeNode({ id: 'n', cluster: 'c', userAgentName: '', userAgentVersion: '' });
 
+type Report = (clusters: readonly ReportedCluster[], goesOn: boolean) => readonly [];
+const NO_UNKNOWN: Report = () => [];
+
 function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
   const written: unknown[] = [];
   const ends: (RpcStatus | undefined)[] = [];
@@ -41,8 +45,10 @@ function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
     oldStyle,
     isOpening: true,
     nowMs: 0,
-    report: (): readonly [] => [],
+    report: NO_UNKNOWN,
   };
+  const turns: (() => void)[] = [];
+  const reading: string[] = [];
   const stream = new LoadReportStream({
     id: 1,
     port: {
@@ -57,17 +63,20 @@ function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
         return state.canWrite;
       },
       end: (status) => ends.push(status),
+      pauseReading: () => reading.push('paused'),
+      readOn: () => reading.push('on'),
     },
     loads: {
       open: (reporter) => reporters.add(reporter),
       leave: (reporter) => reporters.delete(reporter),
-      report: () => state.report(),
+      report: (_reporter, clusters, goesOn) => state.report(clusters, goesOn),
       wanted: (): WantedLoads => ({
         kind: 'known',
         asked: { clusters: 'all', intervalMs: state.intervalMs, byEndpoint: false },
       }),
     },
-    maxEntriesPerReport: 10,
+    longRequests: new LongRequests('one_by_one', (work) => turns.push(work)),
+    maxEntriesPerReport: 5_000,
     nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
     oldStyle: () => state.oldStyle,
     knownName: () => undefined,
@@ -84,7 +93,7 @@ function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
     state.intervalMs = intervalMs;
     for (const { onWanted } of reporters) onWanted();
   };
-  return { stream, state, written, ends, events, errors, reporters, send, change };
+  return { stream, state, written, ends, events, errors, reporters, send, change, turns, reading };
 }
 
 t.test('the first request names the node group; each later change is written once', (t) => {
@@ -195,5 +204,45 @@ t.test('an exception in the gateway ends this stream and is reported', (t) => {
   t.equal(reporters.size, 0);
   send('shop');
   t.match(events.at(-1), { kind: 'closed' }, 'nothing follows');
+  t.end();
+});
+
+t.test('a long report is handled in portions, in which its client is not read', (t) => {
+  const { stream, state, send, turns, reading, events, reporters } = start();
+  const portions: (readonly [number, boolean])[] = [];
+  state.report = (clusters, goesOn) => {
+    portions.push([clusters.length, goesOn]);
+    return [];
+  };
+  const ids = Array.from({ length: 1_200 }, (_, at) => `shop-${at}`);
+  send(...ids);
+  send('later');
+  t.strictSame(reading, ['paused']);
+  t.strictSame(portions, []);
+  while (turns.length > 0) turns.shift()!();
+  t.strictSame(portions, [
+    [500, false],
+    [500, true],
+    [200, true],
+    [1, false],
+  ]);
+  t.match(events.slice(1), [
+    { kind: 'report', clusters: 1_200 },
+    { kind: 'report', clusters: 1 },
+  ]);
+  t.strictSame(reading, ['paused', 'on']);
+  send(...ids);
+  stream.handleClosed('gone');
+  while (turns.length > 0) turns.shift()!();
+  t.equal(portions.length, 4, 'a client that has left reports nothing');
+  t.equal(reporters.size, 0);
+  t.end();
+});
+
+t.test('a report with too many entries ends the stream', (t) => {
+  const { send, turns, ends } = start();
+  send(...Array.from({ length: 5_001 }, () => 'shop'));
+  while (turns.length > 0) turns.shift()!();
+  t.match(ends, [{ code: 8 }]);
   t.end();
 });

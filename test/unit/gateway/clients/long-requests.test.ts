@@ -3,11 +3,15 @@
  * Method: streams that note each portion, and turns that the test runs.
  */
 import t from 'tap';
-import { LongRequests, type LongRequest } from '../../../../gateway/clients/long-requests.js';
+import {
+  LongRequests,
+  type LongRequest,
+  type Order,
+} from '../../../../gateway/clients/long-requests.js';
 
-function setUp() {
+function setUp(order: Order = 'in_turns') {
   const turns: (() => void)[] = [];
-  const longRequests = new LongRequests((work) => turns.push(work));
+  const longRequests = new LongRequests(order, (work) => turns.push(work));
   const done: string[] = [];
   /** @param ms how long each portion takes */
   const stream = (
@@ -44,6 +48,22 @@ t.test('a turn ends after a few milliseconds, and the rest follows in the next',
   t.strictSame(nextTurn(), ['a']);
   t.strictSame(nextTurn(), ['a']);
   t.equal(turns.length, 0, 'nothing is left');
+  t.end();
+});
+
+t.test('one by one: peers take turns, and a stream goes on before the others of its peer', (t) => {
+  const { turns, longRequests, stream, nextTurn } = setUp('one_by_one');
+  const greedy = {};
+  stream('greedy 1', greedy, 2, 5);
+  const leaving = stream('greedy 2', greedy, 3, 5);
+  stream('greedy 3', greedy, 1, 5);
+  stream('other', {}, 2, 5);
+  const order: string[] = [];
+  for (let turn = 0; turn < 5; turn++) order.push(...nextTurn());
+  t.strictSame(order, ['greedy 1', 'other', 'greedy 1', 'other', 'greedy 2']);
+  longRequests.delete(leaving);
+  while (turns.length > 0) order.push(...nextTurn());
+  t.strictSame(order.slice(5), ['greedy 3'], 'and one that ends is forgotten');
   t.end();
 });
 
