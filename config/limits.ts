@@ -36,8 +36,9 @@ export interface Limits {
    */
   readonly maxFirstSyncs: number;
   /**
-   * Responses that clients do not read, over all of them; equal ones count once. With more, the gateway sends the peer's
-   * clients nothing until they have read, and ends the streams of those that have not read for 10 s. Bytes.
+   * Responses that clients do not read (equal ones count once), and long requests of which a part has come, of all clients.
+   * While a peer has its share, responses to its clients are small, its polls are refused, its long requests are read
+   * later, and the streams of its clients that have not read for 10 s end. Bytes.
    */
   readonly maxBufferedBytes: number;
   /**
