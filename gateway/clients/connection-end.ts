@@ -14,10 +14,14 @@ const CLOSE_COST_MS = 0.04;
  *
  * @param socket with `allowHalfOpen`: without it, Node ends its side of all connections in one turn, too
  */
-export function closeInTurns(socket: Socket, turns: Turns): void {
+export function closeInTurns(
+  socket: Socket,
+  turns: Pick<Turns, 'runForConnection' | 'charge'>,
+): void {
   // Node calls it for each end of a connection, by the client or by the gateway.
   const close = socket._destroy.bind(socket);
   socket._destroy = (_error, done) => {
+    stopReading(socket);
     turns.runForConnection(() => {
       turns.charge(CLOSE_COST_MS);
       // Without the error of a reset: 'close' tells as much, and an 'error' event costs more than that.
@@ -25,6 +29,27 @@ export function closeInTurns(socket: Socket, turns: Turns): void {
     });
   };
   socket.on('end', leave);
+}
+
+/** The part of Node's socket below its public interface. No public call stops the reading of a destroyed socket. */
+interface SocketHandle {
+  readStop(): number;
+  onread: (bytes?: ArrayBuffer) => void;
+}
+
+/**
+ * Node takes data of a destroyed socket that is still open for an error with an impossible number, and its exception
+ * would end the process. Over TLS, data that was read before may follow at once.
+ */
+function stopReading(socket: Socket): void {
+  const { _handle: handle } = socket as { _handle?: SocketHandle | null };
+  if (!handle) return;
+  handle.readStop();
+  handle.onread = dropped;
+}
+
+function dropped(): void {
+  // See above.
 }
 
 /** For HTTP/1.1: what is written reaches a client that has ended its side. */
