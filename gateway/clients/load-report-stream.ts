@@ -64,6 +64,8 @@ export class LoadReportStream implements LongRequest {
   #steps: Generator<unknown, void, unknown> | undefined;
   /** Messages that came meanwhile; the client is not read. */
   #waiting: Uint8Array[] = [];
+  /** Counts the report that is being handled no longer. */
+  #letGo: (() => void) | undefined;
   #isBehind = false;
 
   constructor(options: LoadReportStreamOptions) {
@@ -98,8 +100,8 @@ export class LoadReportStream implements LongRequest {
   /** Handles the next portion of a report, or of the one that came after it. */
   continueRequest(): void {
     this.#guard(() => {
-      this.#steps ??= this.#read(this.#waiting.shift());
-      if (this.#steps.next().done === true) this.#steps = undefined;
+      this.#steps ??= this.#begin(this.#waiting.shift());
+      if (this.#steps.next().done === true) this.#endReport();
       const { longRequests, port } = this.#options;
       const isBehind = this.#steps !== undefined || this.#waiting.length > 0;
       if (isBehind) longRequests.add(this);
@@ -110,9 +112,18 @@ export class LoadReportStream implements LongRequest {
     });
   }
 
+  #begin(bytes: Uint8Array = new Uint8Array()): Generator<unknown, void, unknown> {
+    this.#letGo = this.account?.holdRequest(bytes.length);
+    return this.#read(bytes);
+  }
+
+  #endReport(): void {
+    this.#letGo?.();
+    this.#steps = undefined;
+  }
+
   /** Each step handles a portion of a report. */
-  *#read(bytes: Uint8Array | undefined): Generator<unknown, void, unknown> {
-    if (!bytes) return;
+  *#read(bytes: Uint8Array): Generator<unknown, void, unknown> {
     const decoded = yield* decodingLoadStatsRequest(bytes, this.#options.maxEntriesPerReport);
     if (decoded.ok) {
       yield* this.#take(decoded.message);
@@ -158,6 +169,7 @@ export class LoadReportStream implements LongRequest {
     clearTimeout(this.#timer);
     this.#options.longRequests.delete(this);
     this.#waiting = [];
+    this.#letGo?.();
     this.#session?.close();
     this.#tell({ kind: 'closed', reason });
   }

@@ -35,7 +35,7 @@ export class MessageReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** The announced length of a message of which a part has come; undefined: there is none; 0: not known yet. Bytes. */
+  /** The announced length of the incomplete message; undefined: there is none; 0: the length is not known yet. Bytes. */
   get partialLength(): number | undefined {
     return this.#prefixBytes === 0
       ? undefined

@@ -1,15 +1,12 @@
 /**
- * A request of which a part has come. It has to come whole in time; a long one counts for the peer of its client, and
- * while that peer has its share of all buffered bytes, the gateway reads no more of it.
+ * A request that has not arrived completely. Its client has to send the rest in time. A long request counts for the peer of
+ * its client. While that peer has its share of all buffered bytes, the gateway reads no more of the request.
  */
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import type { PeerAccount } from '../core/quotas/quotas.js';
+import { LONG_REQUEST_BYTES, type PeerAccount } from '../core/quotas/quotas.js';
 
 /** From the first part to the last. Milliseconds. */
 const WHOLE_WITHIN_MS = 10_000;
-
-/** A shorter request does not count, as little as what waits for one client (`limits.write_ahead`). Bytes. */
-export const LONG_REQUEST_BYTES = 65_536;
 
 /** While the peer has its share, the request looks for room again after this time. Milliseconds. */
 const ROOM_CHECK_MS = 100;
@@ -34,7 +31,7 @@ export class PartialRequest {
   /** The length that the request announced. Bytes. */
   readonly length: number;
   readonly #call: PartialCall;
-  #countedBytes = 0;
+  #letGo: (() => void) | undefined;
   #isWaiting = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -48,7 +45,7 @@ export class PartialRequest {
   /** The request is whole, or the call is over. */
   end(): void {
     clearTimeout(this.#timer);
-    this.#call.account.change('buffered', -this.#countedBytes);
+    this.#letGo?.();
     if (this.#isWaiting) this.#call.readOn();
   }
 
@@ -66,8 +63,7 @@ export class PartialRequest {
       }, ROOM_CHECK_MS).unref();
       return;
     }
-    this.#countedBytes = this.length;
-    account.change('buffered', this.length);
+    this.#letGo = account.holdRequest(this.length);
     this.#startDeadline();
   }
 

@@ -91,8 +91,8 @@ const TOO_OFTEN: RpcStatus = {
     'this peer polls more often than limits.peer_requests_per_second, or requests_per_second of its entry of clients in the authority map, allows',
 };
 
-/** For a client whose peer does not read its responses. Milliseconds. */
-const UNREAD_RETRY_AFTER_MS = 1_000;
+/** For a client whose peer has its share of all buffered bytes. Milliseconds. */
+export const BUFFER_RETRY_AFTER_MS = 1_000;
 
 /** A request, with the connection on which it came. */
 interface PollRequest {
@@ -193,7 +193,7 @@ export class Polls {
       onReply({ kind: 'refused', status: { ...TOO_OFTEN, retryAfterMs } });
       return () => undefined;
     }
-    const unread = refusalOfUnread(account);
+    const unread = refusalOfBuffered(account);
     if (unread) {
       onReply(unread);
       return () => undefined;
@@ -266,7 +266,7 @@ export class Polls {
       certificate: peer.certificate,
       write: (message) => {
         // Many polls may have waited for the same change.
-        const refused = refusalOfUnread(account);
+        const refused = refusalOfBuffered(account);
         this.#reply(lease, refused ?? { kind: 'response', message, account });
         return true;
       },
@@ -339,10 +339,10 @@ export class Polls {
   }
 }
 
-/** @returns the reply if the peer has too much unread */
-function refusalOfUnread(account: PeerAccount): PollReply | undefined {
+/** @returns the reply if the peer has its share of all buffered bytes */
+function refusalOfBuffered(account: PeerAccount): PollReply | undefined {
   const status = account.ask('buffered');
-  return status && { kind: 'refused', status: { ...status, retryAfterMs: UNREAD_RETRY_AFTER_MS } };
+  return status && { kind: 'refused', status: { ...status, retryAfterMs: BUFFER_RETRY_AFTER_MS } };
 }
 
 /** Each part counts with its length, so that no two lists have the same digest. */

@@ -8,10 +8,9 @@ import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
 import { requestFromJson } from '../../protos/discovery-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
-import type { PeerAccount, Quotas } from '../core/quotas/quotas.js';
+import { LONG_REQUEST_BYTES, type PeerAccount, type Quotas } from '../core/quotas/quotas.js';
 import { JsonResponses } from './json-responses.js';
-import { LONG_REQUEST_BYTES } from './partial-request.js';
-import type { PollPeer, PollReply, Polls } from './polls.js';
+import { BUFFER_RETRY_AFTER_MS, type PollPeer, type PollReply, type Polls } from './polls.js';
 
 export interface RestHead {
   readonly method: string;
@@ -77,8 +76,6 @@ const REFUSAL_HEADERS: ReadonlyMap<number, Readonly<Record<string, string>>> = n
   [503, { 'retry-after': RETRY_AFTER_SECONDS }],
 ]);
 
-const NOTHING_HELD = (): void => undefined;
-
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
 const serviceAt = (path: string): DiscoveryService | undefined =>
@@ -123,8 +120,9 @@ export class RestDiscovery {
       return restError(415, 'the content-type is not application/json');
     }
     if ((contentLength ?? 0) > this.maxBodyBytes) return this.tooLarge();
-    const status = this.#countedBytes(head) > 0 ? this.#accountOf(head).ask('buffered') : undefined;
-    return status && refused({ ...status, retryAfterMs: 1_000 });
+    const isLong = this.#bodyBytes(head) >= LONG_REQUEST_BYTES;
+    const status = isLong ? this.#accountOf(head).ask('buffered') : undefined;
+    return status && refused({ ...status, retryAfterMs: BUFFER_RETRY_AFTER_MS });
   }
 
   /**
@@ -133,21 +131,15 @@ export class RestDiscovery {
    * @returns call it when the body has come, or will not come
    */
   holdBody(head: RestHead): () => void {
-    const bytes = this.#countedBytes(head);
-    if (bytes === 0) return NOTHING_HELD;
-    const account = this.#accountOf(head);
-    account.change('buffered', bytes);
-    return () => {
-      account.change('buffered', -bytes);
-    };
+    return this.#accountOf(head).holdRequest(this.#bodyBytes(head));
   }
 
   /** A body without a length may become as long as any. */
-  #countedBytes({ contentLength = this.maxBodyBytes }: RestHead): number {
-    return contentLength < LONG_REQUEST_BYTES ? 0 : contentLength;
+  #bodyBytes({ contentLength = this.maxBodyBytes }: RestHead): number {
+    return contentLength;
   }
 
-  #accountOf({ quotaKey }: RestHead): PeerAccount {
+  #accountOf({ quotaKey }: Pick<RestHead, 'quotaKey'>): PeerAccount {
     return this.#options.quotas.account(quotaKey);
   }
 
@@ -169,12 +161,22 @@ export class RestDiscovery {
   ): () => void {
     const { turns, onRequest } = this.#options;
     onRequest();
+    // The body counts until it is read.
+    const letGo = this.#accountOf(peer).holdRequest(body.length);
     let cancel: (() => void) | undefined = () => undefined;
     const work = (): void => {
-      if (cancel) cancel = this.#handle(path, body, peer, onResponse);
+      letGo();
+      if (!cancel) return;
+      try {
+        cancel = this.#handle(path, body, peer, onResponse);
+      } catch (error) {
+        onResponse(restError(500, 'internal error'));
+        throw error;
+      }
     };
     turns.run(work, false, this);
     return () => {
+      letGo();
       cancel?.();
       cancel = undefined;
     };

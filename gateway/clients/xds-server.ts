@@ -315,12 +315,15 @@ export class XdsServer {
     handle: (message: Uint8Array) => void,
   ): void {
     let message: Uint8Array = bytes;
+    let letGo: (() => void) | undefined;
     const ran = this.#turns.run(() => {
+      letGo?.();
       handle(message);
       if (message !== bytes) call.readOn();
     }, isUrgent);
     if (ran) return;
     message = Buffer.from(bytes);
+    letGo = this.#quotas.account(call.quotaKey).holdRequest(bytes.length);
     call.pauseReading();
   }
 

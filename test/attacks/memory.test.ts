@@ -59,26 +59,23 @@ t.test('a request of over 1 MiB ends its stream before it is kept', async (t) =>
   t.equal(stream!.status, '8', 'RESOURCE_EXHAUSTED');
 });
 
-t.test(
-  'a request of 1 MB of which the last byte never comes, on each of 400 streams',
-  async (t) => {
-    const arena = await startArena(t, { args: ['--max-buffered', '32MiB'] });
-    const streams = await openStreams(t, arena.gateway.port, 400);
-    for (const stream of streams) await stream.write(subscription(TYPE, [NAME]));
-    const figures = await underAttack(t, arena, '400 streams × a part of 1,000 KB', async () => {
-      const request = grpcFrameOf(subscription(TYPE, [NAME], nodeOf(1_000_000)));
-      for (const stream of streams) stream.writeBytes(request.subarray(0, -1));
-      // The others are not read until there is room.
-      await until('the first are ended', () => endedOf(streams).length > 20, { timeoutMs: 15_000 });
-    });
-    isAtMost(t, figures, 128);
-    noLongTurn(t, figures);
-    t.ok(
-      endedOf(streams).every(({ status }) => status === '4'),
-      'DEADLINE_EXCEEDED',
-    );
-  },
-);
+t.test('400 streams each send a request of 1 MB without its last byte', async (t) => {
+  const arena = await startArena(t, { args: ['--max-buffered', '32MiB'] });
+  const streams = await openStreams(t, arena.gateway.port, 400);
+  for (const stream of streams) await stream.write(subscription(TYPE, [NAME]));
+  const figures = await underAttack(t, arena, '400 streams × a part of 1,000 KB', async () => {
+    const request = grpcFrameOf(subscription(TYPE, [NAME], nodeOf(1_000_000)));
+    for (const stream of streams) stream.writeBytes(request.subarray(0, -1));
+    // The others are not read until there is room.
+    await until('the first are ended', () => endedOf(streams).length > 20, { timeoutMs: 15_000 });
+  });
+  isAtMost(t, figures, 128);
+  noLongTurn(t, figures);
+  t.ok(
+    endedOf(streams).every(({ status }) => status === '4'),
+    'DEADLINE_EXCEEDED',
+  );
+});
 
 /** An assignment of about this size: an unknown field (field 1,000) pads it. */
 function paddedBody(name: string, bytes: number): Uint8Array {

@@ -28,7 +28,7 @@ import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
 import { SessionEvents } from '../session/session-events.js';
 import {
-  SMALL_CHUNK_BYTES,
+  chunkBytesOf,
   type SessionEvent,
   type StreamSession,
   type StreamSessionOptions,
@@ -445,11 +445,6 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#events.take();
   }
 
-  get #chunkBytes(): number {
-    const { chunkBytes, isBufferFull } = this.#options;
-    return isBufferFull?.() === true ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes;
-  }
-
   #pollRefusals(nowMs: number): EncodedResponse | undefined {
     for (const typeUrl of this.#refusals.types) {
       if (this.awaitsWildcard(typeUrl)) continue;
@@ -496,7 +491,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         this.#wait(untilMs);
         continue;
       }
-      const answer = subscriptions.takeAdditions(this.#chunkBytes);
+      const answer = subscriptions.takeAdditions(chunkBytesOf(this.#options));
       subscriptions.waitingSinceMs = undefined;
       if (answer) return this.#send(subscriptions, answer, nowMs);
     }
@@ -521,7 +516,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         this.#wait(untilMs);
         continue;
       }
-      const answer = subscriptions.takeRemovals(MAX_REMOVALS_PER_RESPONSE, this.#chunkBytes);
+      const answer = subscriptions.takeRemovals(
+        MAX_REMOVALS_PER_RESPONSE,
+        chunkBytesOf(this.#options),
+      );
       subscriptions.removalsSinceMs = undefined;
       if (answer) return this.#send(subscriptions, answer, nowMs);
     }

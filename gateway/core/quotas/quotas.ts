@@ -40,6 +40,9 @@ const none = (): Counts => ({
 /** Quotas of what known clients get: it goes on, and makes room, while memory is short. */
 const GO_ON_WHEN_SHORT: ReadonlySet<Quota> = new Set(['first_syncs', 'buffered']);
 
+/** A shorter request does not count, as little as what waits for one client (`limits.write_ahead`). Bytes. */
+export const LONG_REQUEST_BYTES = 65_536;
+
 /** A part of a quota below which a client that was refused may ask again. */
 const ROOM_AGAIN = 0.9;
 
@@ -231,6 +234,21 @@ export class PeerAccount {
    */
   holdUnread(response: object, bytes: number): () => void {
     return this.#quotas.holdUnread(this, response, bytes);
+  }
+
+  /**
+   * The gateway keeps a long request of the peer that has not arrived completely, or waits for its turn.
+   *
+   * @param bytes its size
+   * @returns call it when the request is gone; further calls change nothing
+   */
+  holdRequest(bytes: number): () => void {
+    let heldBytes = bytes < LONG_REQUEST_BYTES ? 0 : bytes;
+    this.change('buffered', heldBytes);
+    return () => {
+      this.change('buffered', -heldBytes);
+      heldBytes = 0;
+    };
   }
 
   /** Would the peer now get more, with some room to spare? */

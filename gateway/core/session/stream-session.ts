@@ -11,8 +11,12 @@ import type { ClientScope } from './asked-name.js';
 import type { MessageLimit, Withheld } from './message-limit.js';
 import type { SyncFacts } from './sync-state.js';
 
+/** The size of the next response. Bytes. */
+export const chunkBytesOf = ({ chunkBytes, isBufferFull }: StreamSessionOptions): number =>
+  isBufferFull?.() === true ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes;
+
 /** The size of responses while the peer has its share of all buffered bytes (`isBufferFull`). Bytes. */
-export const SMALL_CHUNK_BYTES = 16_384;
+const SMALL_CHUNK_BYTES = 16_384;
 
 /** What each session needs, whatever its flavour. */
 export interface StreamSessionOptions {

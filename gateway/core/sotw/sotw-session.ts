@@ -31,7 +31,7 @@ import type { SotwContent } from './responses.js';
 import { SotwSubscriptions } from './sotw-subscriptions.js';
 import { SessionEvents } from '../session/session-events.js';
 import {
-  SMALL_CHUNK_BYTES,
+  chunkBytesOf,
   type SessionEvent,
   type StreamSession,
   type StreamSessionOptions,
@@ -59,7 +59,7 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
 const QUIET_MS = 1_000;
 /** While a client's losses cannot be judged yet, they are examined again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
-/** While the peer has too much unread, the session looks again after this time. Milliseconds. */
+/** While the peer has its share of all buffered bytes, the session looks again after this time. Milliseconds. */
 const ROOM_CHECK_MS = 100;
 /** Encoded names are kept up to this size per name, which is long for a name. Bytes. */
 const MAX_KEPT_PER_NAME_BYTES = 256;
@@ -377,13 +377,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
-  /** @returns until when a set that cannot be split waits, because the peer has too much unread; undefined: send now. */
+  /** @returns until when a set that cannot be split waits, because the peer has its share of all buffered bytes; undefined: send now. */
   #roomUntilMs({ responses }: SotwSubscriptions, nowMs: number): number | undefined {
-    return responses.isWhole && this.#isBufferFull ? nowMs + ROOM_CHECK_MS : undefined;
-  }
-
-  get #isBufferFull(): boolean {
-    return this.#options.isBufferFull?.() === true;
+    const isBufferFull = this.#options.isBufferFull?.() === true;
+    return responses.isWhole && isBufferFull ? nowMs + ROOM_CHECK_MS : undefined;
   }
 
   /** `take` processed names that may need a placeholder: later, or now (seed 67443). */
@@ -493,10 +490,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
     release: boolean,
     nowMs: number,
   ): EncodedResponse | undefined {
-    const { chunkBytes } = this.#options;
     const greet = this.#responses === 0;
     const answer = subscriptions.responses.take({
-      maxBytes: this.#isBufferFull ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes,
+      maxBytes: chunkBytesOf(this.#options),
       greet,
       release,
     });

@@ -13,6 +13,7 @@ import {
 import { DeltaSession, type SessionOptions } from '../../../../gateway/core/delta/delta-session.js';
 import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js';
 import type { SessionEvent } from '../../../../gateway/core/session/stream-session.js';
+import { QUOTAS, type Quota } from '../../../../gateway/core/quotas/limits.js';
 import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 import { FanOut } from '../../../../gateway/clients/fan-out.js';
 import { LongRequests } from '../../../../gateway/clients/long-requests.js';
@@ -516,19 +517,8 @@ t.test('a stream ends at its maximum age, and its client is asked to connect ane
 });
 
 function quotasOf(each: number): Quotas {
-  const counts = {
-    streams: each,
-    names: each,
-    upstream_names: each,
-    node_groups: each,
-    first_syncs: each,
-    buffered: each,
-  };
-  return new Quotas({
-    global: counts,
-    peerShare: 1,
-    peer: { counts, requestsPerSecond: each },
-  });
+  const counts = Object.fromEntries(QUOTAS.map((quota) => [quota, each])) as Record<Quota, number>;
+  return new Quotas({ global: counts, peerShare: 1, peer: { counts, requestsPerSecond: each } });
 }
 
 /** A client that was sent `a` and does not read it; its peer may leave 9 bytes unread. */

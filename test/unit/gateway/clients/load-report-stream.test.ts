@@ -4,6 +4,9 @@
  * Method: the shell with a port of arrays, and load reports that the test plays.
  */
 import t from 'tap';
+import { DEFAULT_LIMITS } from '../../../../config/limits.js';
+import { quotaLimitsOf } from '../../../../gateway/core/quotas/limits.js';
+import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 import { LongRequests } from '../../../../gateway/clients/long-requests.js';
 import type { LoadReporter, ReportedCluster, WantedLoads } from '../../../../authorities/index.js';
 import type { OldStyleSpec } from '../../../../config/model.js';
@@ -47,6 +50,7 @@ function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
     nowMs: 0,
     report: NO_UNKNOWN,
   };
+  const account = new Quotas(quotaLimitsOf(DEFAULT_LIMITS)).account('peer');
   const turns: (() => void)[] = [];
   const reading: string[] = [];
   const stream = new LoadReportStream({
@@ -75,6 +79,7 @@ function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
         asked: { clusters: 'all', intervalMs: state.intervalMs, byEndpoint: false },
       }),
     },
+    account,
     longRequests: new LongRequests('one_by_one', (work) => turns.push(work)),
     maxEntriesPerReport: 5_000,
     nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
@@ -93,7 +98,20 @@ function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
     state.intervalMs = intervalMs;
     for (const { onWanted } of reporters) onWanted();
   };
-  return { stream, state, written, ends, events, errors, reporters, send, change, turns, reading };
+  return {
+    account,
+    stream,
+    state,
+    written,
+    ends,
+    events,
+    errors,
+    reporters,
+    send,
+    change,
+    turns,
+    reading,
+  };
 }
 
 t.test('the first request names the node group; each later change is written once', (t) => {
@@ -208,18 +226,19 @@ t.test('an exception in the gateway ends this stream and is reported', (t) => {
 });
 
 t.test('a long report is handled in portions, in which its client is not read', (t) => {
-  const { stream, state, send, turns, reading, events, reporters } = start();
+  const { stream, state, send, turns, reading, events, reporters, account } = start();
   const portions: (readonly [number, boolean])[] = [];
   state.report = (clusters, goesOn) => {
     portions.push([clusters.length, goesOn]);
     return [];
   };
-  const ids = Array.from({ length: 1_200 }, (_, at) => `shop-${at}`);
+  const ids = Array.from({ length: 1_200 }, (_, at) => `${'x'.repeat(60)}${at}`);
   send(...ids);
   send('later');
   t.strictSame(reading, ['paused']);
   t.strictSame(portions, []);
   while (turns.length > 0) turns.shift()!();
+  t.equal(account.held('buffered'), 0);
   t.strictSame(portions, [
     [500, false],
     [500, true],
@@ -232,7 +251,9 @@ t.test('a long report is handled in portions, in which its client is not read', 
   ]);
   t.strictSame(reading, ['paused', 'on']);
   send(...ids);
+  t.ok(account.held('buffered') > 65_536, 'it counts for its peer meanwhile');
   stream.handleClosed('gone');
+  t.equal(account.held('buffered'), 0);
   while (turns.length > 0) turns.shift()!();
   t.equal(portions.length, 4, 'a client that has left reports nothing');
   t.equal(reporters.size, 0);

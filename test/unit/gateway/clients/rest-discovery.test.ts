@@ -142,6 +142,49 @@ t.test(
   },
 );
 
+t.test(
+  'a long body counts while it waits for its turn, and a bug is answered with 500',
+  async (t) => {
+    const waiting = { ...PEER, quotaKey: 'waiting' };
+    const used = quotas.account('waiting');
+    const errors: unknown[] = [];
+    const rest = new RestDiscovery({
+      polls: {
+        poll: () => {
+          throw new Error('a bug');
+        },
+      },
+      maxBodyBytes: 100_000,
+      maxNamesPerRequest: 10,
+      quotas,
+      turns: new Turns((error) => errors.push(error)),
+      onRequest: () => undefined,
+      onUnwritable: () => undefined,
+    });
+    const body = Buffer.from(JSON.stringify({ node: { id: 'x'.repeat(90_000) } }));
+    const slow = (): void => {
+      const untilMs = performance.now() + 5;
+      while (performance.now() < untilMs);
+    };
+    const responses: RestResponse[] = [];
+    const last = new Promise<void>((resolve) => {
+      for (let at = 0; at < 3; at++) {
+        rest.handle('/v3/discovery:clusters', body, waiting, (response) => {
+          responses.push(response);
+          slow();
+          if (responses.length === 2) resolve();
+        });
+        if (at === 0) t.equal(used.held('buffered'), 0, 'the first one is read at once');
+        if (at === 2) t.equal(used.held('buffered'), 2 * body.length);
+      }
+    });
+    await last;
+    t.equal(used.held('buffered'), body.length);
+    t.equal(responses[0]?.status, 500);
+    t.match(errors, [{ message: 'a bug' }]);
+  },
+);
+
 t.test('a response without clients is not written further', async (t) => {
   const [gone, kept] = [withBody(CDS), withBody(CDS)];
   const { poll } = restWith(

@@ -130,6 +130,17 @@ t.test(
   },
 );
 
+t.test('a long request counts until it is gone, and once', (t) => {
+  const account = new Quotas(limitsOf(1_000_000)).account('a');
+  const letGo = account.holdRequest(100_000);
+  account.holdRequest(60_000);
+  t.equal(account.held('buffered'), 100_000, 'a short one does not count');
+  letGo();
+  letGo();
+  t.equal(account.held('buffered'), 0);
+  t.end();
+});
+
 t.test('metrics show how full each quota is', (t) => {
   const quotas = new Quotas(limitsOf(10, 0.5));
   quotas.account('a').change('streams', 2);
