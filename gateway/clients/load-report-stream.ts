@@ -101,7 +101,10 @@ export class LoadReportStream implements LongRequest {
   continueRequest(): void {
     this.#guard(() => {
       this.#steps ??= this.#begin(this.#waiting.shift());
-      if (this.#steps.next().done === true) this.#endReport();
+      if (this.#steps.next().done === true) {
+        this.#letGo?.();
+        this.#steps = undefined;
+      }
       const { longRequests, port } = this.#options;
       const isBehind = this.#steps !== undefined || this.#waiting.length > 0;
       if (isBehind) longRequests.add(this);
@@ -115,11 +118,6 @@ export class LoadReportStream implements LongRequest {
   #begin(bytes: Uint8Array = new Uint8Array()): Generator<unknown, void, unknown> {
     this.#letGo = this.account?.holdRequest(bytes.length);
     return this.#read(bytes);
-  }
-
-  #endReport(): void {
-    this.#letGo?.();
-    this.#steps = undefined;
   }
 
   /** Each step handles a portion of a report. */

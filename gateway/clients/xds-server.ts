@@ -315,9 +315,9 @@ export class XdsServer {
     handle: (message: Uint8Array) => void,
   ): void {
     let message: Uint8Array = bytes;
-    let letGo: (() => void) | undefined;
+    let letGo = (): void => undefined;
     const ran = this.#turns.run(() => {
-      letGo?.();
+      letGo();
       handle(message);
       if (message !== bytes) call.readOn();
     }, isUrgent);
