@@ -9,19 +9,21 @@ import type { ResourceCache } from '../core/cache/resource-cache.js';
 import { PollSession } from '../core/sotw/poll-session.js';
 import { SotwSession } from '../core/sotw/sotw-session.js';
 
-/** A request with more new names is handled in portions of this size, each some 2 ms of CPU. A count. */
-const NAMES_PER_PORTION = 200;
+/** The work of a session is done in portions of these sizes, each some 2 ms of CPU. Counts. */
+const PORTIONS = { namesPerPortion: 200, membersPerPortion: 2_000 } as const;
+
+type Portions = Readonly<Record<keyof typeof PORTIONS, number>>;
 
 type StreamSettings = Pick<
   Settings,
   'limits' | 'absentRouteAnswer' | 'missingClusterAnswer' | 'unanswerableStream'
 >;
 
-/** @param namesPerPortion for tests */
+/** @param portions for tests */
 export function streamProtocols(
   settings: StreamSettings,
   cache: ResourceCache,
-  namesPerPortion = NAMES_PER_PORTION,
+  portions: Portions = PORTIONS,
 ): Readonly<Record<Flavour, StreamProtocol>> {
   const { limits, absentRouteAnswer, missingClusterAnswer, unanswerableStream } = settings;
   const silentAbsentRoutes = absentRouteAnswer === 'silence';
@@ -39,7 +41,7 @@ export function streamProtocols(
           maxNames: limits.maxNamesPerClient,
           chunkBytes: limits.responseChunkBytes,
           ackDeadlineMs: limits.ackDeadlineMs,
-          namesPerPortion,
+          namesPerPortion: portions.namesPerPortion,
           silentAbsentRoutes,
           unanswerableAfterMs,
           onReady,
@@ -61,7 +63,8 @@ export function streamProtocols(
           maxNames: limits.maxNamesPerClient,
           chunkBytes: limits.responseChunkBytes,
           ackDeadlineMs: limits.ackDeadlineMs,
-          namesPerPortion,
+          namesPerPortion: portions.namesPerPortion,
+          membersPerPortion: portions.membersPerPortion,
           // A placeholder takes its endpoints from ADS, which such a client does not use.
           placeholderAfterMs: isOfOneType ? undefined : placeholderAfterMs,
           unanswerableAfterMs,
@@ -96,7 +99,7 @@ export function pollProtocol(
           maxNames: limits.maxNamesPerClient,
           chunkBytes: Infinity,
           ackDeadlineMs: limits.ackDeadlineMs,
-          namesPerPortion: NAMES_PER_PORTION,
+          ...PORTIONS,
           placeholderAfterMs: undefined,
           unanswerableAfterMs: undefined,
         }),

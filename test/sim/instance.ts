@@ -63,6 +63,8 @@ export interface ClientPort {
   end(status: RpcStatus): void;
 }
 
+/** One name, and one member of a collection, for each portion. */
+const SMALL_PORTIONS = { namesPerPortion: 0, membersPerPortion: 1 };
 /** One resource for each portion of a response. */
 const SMALL_PORTION_BYTES = 1_500;
 const TICK_MS = 1_000;
@@ -378,7 +380,7 @@ function protocolsOf(
       unanswerableStream: spec.sotw.endsUnanswerable ? 'end' : 'silence',
     },
     cache,
-    spec.hasSmallPortions ? 0 : undefined,
+    spec.hasSmallPortions ? SMALL_PORTIONS : undefined,
   );
 }
 

@@ -78,7 +78,7 @@ export interface Served {
   readonly nowMs: number;
   readonly settings: Pick<
     SotwOptions,
-    'maxNames' | 'chunkBytes' | 'ackDeadlineMs' | 'namesPerPortion'
+    'maxNames' | 'chunkBytes' | 'ackDeadlineMs' | 'namesPerPortion' | 'membersPerPortion'
   >;
   readonly betweenPortions?: () => void;
 }
@@ -109,6 +109,7 @@ export class SotwClient {
       chunkBytes: settings.chunkBytes,
       ackDeadlineMs: settings.ackDeadlineMs,
       ...(settings.namesPerPortion && { namesPerPortion: settings.namesPerPortion }),
+      ...(settings.membersPerPortion && { membersPerPortion: settings.membersPerPortion }),
       placeholderAfterMs: undefined,
       unanswerableAfterMs: undefined,
       ...this.#settings,

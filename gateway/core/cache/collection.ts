@@ -5,6 +5,7 @@ import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../../../authorities/index.js';
 import { ChangeLog, LOG_START, type Sequenced } from './change-log.js';
 import { SetDigest } from './set-digest.js';
+import { WholeSet } from './whole-set.js';
 
 export interface Member extends Sequenced {
   readonly key: string;
@@ -97,7 +98,10 @@ export class Collection {
   /** It lacks remembered names, and the deletion guard has not decided on them yet. */
   isDoubted = false;
 
-  #digest: SetDigest | undefined;
+  #digest = new SetDigest();
+  /** The digest has the members up to this place in the order of change. */
+  #digestSeq = LOG_START;
+  #wholeSet: WholeSet | undefined;
   #droppedSeq = LOG_START;
   #sizeAfterPrune = 0;
   #pruneAgainAtMs = 0;
@@ -134,9 +138,8 @@ export class Collection {
       this.#tombstonesByKey.delete(key);
     }
     this.#earlier.delete(key);
-    this.#digest?.add(projection);
     if (known) {
-      this.#digest?.delete(known.projection);
+      this.#undigest(known);
       known.projection = projection;
       this.members.append(known);
       return true;
@@ -154,18 +157,43 @@ export class Collection {
     if (!member) return undefined;
     const gone = { ...member };
     this.#membersByKey.delete(key);
-    this.#digest?.delete(member.projection);
+    this.#undigest(member);
+    this.#wholeSet?.delete(key);
     this.members.drop(member);
     this.#bury(key, nowMs, member.former?.joinedSeq ?? member.joinedSeq);
     return gone;
   }
 
-  /** Digest of the members; computed on first use, then updated with each change. */
+  /** Digest of the members. Its cost follows the changes since its last use. */
   get digest(): SetDigest {
-    if (this.#digest) return this.#digest;
-    this.#digest = new SetDigest();
-    for (const { projection } of this.#membersByKey.values()) this.#digest.add(projection);
+    this.digestSome(Infinity);
     return this.#digest;
+  }
+
+  /**
+   * Does a portion of the work of `digest`.
+   *
+   * @param most members to digest
+   * @returns whether nothing is left to do
+   */
+  digestSome(most: number): boolean {
+    let left = most;
+    for (const { projection, seq } of this.members.since(this.#digestSeq)) {
+      if (left-- <= 0) return false;
+      this.#digest.add(projection);
+      this.#digestSeq = seq;
+    }
+    return true;
+  }
+
+  /** Before a member changes or goes. */
+  #undigest({ projection, seq }: Member): void {
+    if (seq <= this.#digestSeq) this.#digest.delete(projection);
+  }
+
+  /** The members, encoded for state-of-the-world responses; kept from the first use on. */
+  get wholeSet(): WholeSet {
+    return (this.#wholeSet ??= new WholeSet(this.members));
   }
 
   /** @returns remembered names that are not members: probably removed while no client subscribed. */
@@ -216,7 +244,9 @@ export class Collection {
     }
     this.tombstones.clear();
     this.#tombstonesByKey.clear();
-    this.#digest = undefined;
+    this.#digest = new SetDigest();
+    this.#digestSeq = LOG_START;
+    this.#wholeSet = undefined;
     this.complete = false;
     this.proven = false;
     this.isDoubted = false;

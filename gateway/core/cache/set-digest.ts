@@ -7,7 +7,7 @@
  * choose contents such that two sets have one sum. A resuming client then keeps the wrong set; the
  * attacker gains nothing else.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Projection } from '../../../authorities/index.js';
 import { wireText } from '../../../protos/resource-name.js';
 
@@ -22,12 +22,8 @@ function shareOf(projection: Projection): bigint {
   if (known !== undefined) return known;
   const { name, version } = projection;
   // The version hashes type and content; some contents do not include their name.
-  const hash = createHash('sha256')
-    .update(wireText(name.key))
-    .update('\0')
-    .update(version)
-    .digest('hex');
-  const share = BigInt(`0x${hash.slice(0, 2 * BYTES)}`);
+  const hashed = hash('sha256', `${wireText(name.key)}\0${version}`, 'hex');
+  const share = BigInt(`0x${hashed.slice(0, 2 * BYTES)}`);
   shares.set(projection, share);
   return share;
 }

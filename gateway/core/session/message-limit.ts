@@ -11,6 +11,7 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { AROUND_RESOURCE_BYTES, fits, roomIn, sizeInMessage } from '../cache/message-size.js';
 import type { NameState } from '../cache/entries.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
+import type { Segment } from '../cache/whole-set.js';
 
 /**
  * The setting `client.max_message`. `auto`: depends on the client's library. A number: bytes, for
@@ -107,6 +108,11 @@ export class MessageLimit {
   /** Does a message with this resource alone fit the limit? */
   takes(projection: Projection): boolean {
     return fits(projection, this.maxBytes);
+  }
+
+  /** Does the largest of these resources alone fit the limit? */
+  takesEach({ largest }: Segment, typeUrl: string): boolean {
+    return largest <= roomIn(this.maxBytes, typeUrl);
   }
 
   /** @returns the projection itself, or the last version that fits, or undefined. */

@@ -34,6 +34,8 @@ export interface StreamSessionOptions {
   readonly ackDeadlineMs: number;
   /** A request with more names is handled in portions of this size; default: in one step. A count. */
   readonly namesPerPortion?: number;
+  /** A response of more members of collections is prepared in portions of this size; default: in one step. A count. */
+  readonly membersPerPortion?: number;
   /** A stream without any response ends after this time; undefined: never. */
   readonly unanswerableAfterMs?: number | undefined;
   /** The client's maximum message size; default: no limit. */

@@ -10,12 +10,14 @@ import { TYPE_URL } from '../../../protos/type-urls.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
+import type { Segment } from '../cache/whole-set.js';
 import { placeholderCluster } from './placeholder.js';
 import { dutyOf, MAYBE_HELD, wantedOf } from '../session/holdings.js';
 import { isDoubtful, isKnown, isUnreachable } from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { Doubted, SetLoss } from './set-losses.js';
 import {
+  countOf,
   FIRST_ANSWER_WAIT_MS,
   type Responses,
   type SotwContent,
@@ -311,6 +313,17 @@ export class AllRequiredResponses implements Responses {
     this.#withheld = answer;
   }
 
+  prepare(wraps: boolean, most: number): boolean {
+    // An incomplete collection is in no response.
+    const due = [...this.#of.globs.values()].filter(
+      ({ entry: { collection }, included }) => collection.complete || included,
+    );
+    return due.every(
+      ({ entry: { collection } }) =>
+        collection.digestSome(most) && collection.wholeSet.prepare(wraps, most),
+    );
+  }
+
   take({ greet, release }: TakeOptions): SotwContent | undefined {
     const found: Findings = {
       changed: this.#of.takeLeft(),
@@ -338,14 +351,13 @@ export class AllRequiredResponses implements Responses {
     if (hasAll && !greet) return undefined;
     const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;
     const errors = [...before, ...this.#errors()];
-    const sent = new Set(set.resources);
-    const brought = clusters.filter((cluster) => sent.has(cluster));
-    const answer = { ...set, bringsNew, clusters: brought, removed: found.removed, errors };
+    const answer = { ...set, bringsNew, clusters, removed: found.removed, errors };
     if (tooLarge.length === 0 || !this.#mayHoldMore) return answer;
     // The set would delete earlier versions, which the client may hold, of the resources that are
     // too large.
-    const all = [...set.resources, ...tooLarge];
-    const bytes = all.reduce((sum, one) => sum + sizeInMessage(one), 0);
+    const own = [...set.resources, ...tooLarge].map(sizeInMessage);
+    const shared = set.segments.map((segment) => segment.bytes);
+    const bytes = [...own, ...shared].reduce((sum, one) => sum + one, 0);
     this.#of.limit.withholdSet(this.#of.typeUrl, bytes);
     this.handleWithheld(answer);
     return undefined;
@@ -466,16 +478,32 @@ export class AllRequiredResponses implements Responses {
     const { clusters, errors, bringsNew, removed } = this.#withheld;
     this.#withheld = undefined;
     const again = new Set(found.clusters.map(({ name }) => name.key));
-    found.clusters.push(...clusters.filter(({ name }) => !again.has(name.key)));
+    for (const cluster of clusters) {
+      if (!again.has(cluster.name.key) && this.#isInSet(cluster)) found.clusters.push(cluster);
+    }
     found.bringsNew ||= bringsNew;
     found.removed += removed;
     return errors;
   }
 
-  #whole(): Pick<SotwContent, 'resources' | 'versionInfo'> & {
+  #isInSet(cluster: Projection): boolean {
+    const known = this.#of.names.get(cluster.name.key);
+    if (known) return known.sent === cluster;
+    const member = this.#includedMember(cluster.name);
+    return member !== undefined && this.#of.limit.admit(member.projection) === cluster;
+  }
+
+  /** The member of a collection whose members are in the set. */
+  #includedMember(name: ResourceName): Member | undefined {
+    const covering = this.#of.coveringOf(name);
+    return covering?.glob.included === true ? covering.member : undefined;
+  }
+
+  #whole(): Pick<SotwContent, 'segments' | 'resources' | 'versionInfo'> & {
     readonly tooLarge: readonly Projection[];
   } {
-    // Keyed by name: collections may share members, and clients reject a response that names a
+    const segments: Segment[] = [];
+    // Keyed by name: a list may share members with other collections, and clients reject a response that names a
     // resource twice.
     const resources = new Map<string, Projection>();
     const tooLarge: Projection[] = [];
@@ -490,11 +518,18 @@ export class AllRequiredResponses implements Responses {
       else if (entry.state.kind === 'present') tooLarge.push(entry.state.projection);
     }
     const digests = [this.#of.digest];
+    const isOwn = this.#ownSegments();
     for (const { entry, included, lingering } of this.#of.globs.values()) {
       if (included) {
         digests.push(entry.collection.digest);
-        for (const { key, projection } of entry.collection.members.since(LOG_START)) {
-          if (!this.#of.names.has(key)) add(projection);
+        for (const segment of entry.collection.wholeSet.segments) {
+          if (!isOwn(segment)) {
+            segments.push(segment);
+            continue;
+          }
+          for (const projection of segment.members) {
+            if (!this.#of.names.has(projection.name.key)) add(projection);
+          }
         }
       }
       if (lingering.size === 0) continue;
@@ -504,13 +539,32 @@ export class AllRequiredResponses implements Responses {
         const { projection } = one;
         stay.add(projection);
         one.wasSent = true;
-        if (!this.#of.names.has(key) && !resources.has(key)) add(projection, projection);
+        const isThere =
+          this.#of.names.has(key) || resources.has(key) || this.#includedMember(projection.name);
+        if (!isThere) add(projection, projection);
       }
     }
     // A version without the withheld resources must not be valid for a resume.
     const mark = this.#of.limit.isWithholding(this.#of.typeUrl) ? '+' : '';
-    const versionInfo = `${SetDigest.union(digests)}${mark}.${resources.size}`;
-    return { resources: [...resources.values()], versionInfo, tooLarge };
+    const set = { segments, resources: [...resources.values()] };
+    const versionInfo = `${SetDigest.union(digests)}${mark}.${countOf(set)}`;
+    return { ...set, versionInfo, tooLarge };
+  }
+
+  /**
+   * @returns whether the client's set differs in this segment: it subscribes to a member by name, a member is too large
+   * for it, or another collection may have the same members.
+   */
+  #ownSegments(): (segment: Segment) => boolean {
+    const { names, typeUrl, limit, hasLists } = this.#of;
+    const named = new Set<Segment>();
+    for (const { entry } of this.#of.globs.size > 0 ? names.values() : []) {
+      const { name } = entry;
+      const { glob } = this.#of.coveringOf(name) ?? {};
+      const segment = glob?.entry.collection.wholeSet.segmentOf(name.key);
+      if (segment) named.add(segment);
+    }
+    return (segment) => hasLists || named.has(segment) || !limit.takesEach(segment, typeUrl);
   }
 
   #errors(): readonly ResourceError[] {

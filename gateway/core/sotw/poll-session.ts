@@ -127,8 +127,9 @@ export class PollSession implements StreamSession<SotwRequest> {
       this.#settle(isSame ? 'unchanged' : 'sent');
       return isSame ? undefined : response;
     }
-    // A removal waits for a moment in which nothing is added.
-    if (!isOver && (isNew || this.#contents.nextDeadlineMs !== undefined)) return undefined;
+    // A removal waits for a moment in which nothing is added, and a large set is prepared in portions.
+    const isUnderWay = this.#contents.isPreparing || this.#contents.nextDeadlineMs !== undefined;
+    if (!isOver && (isNew || isUnderWay)) return undefined;
     this.#settle(isNew ? 'unknown' : 'unchanged');
     return undefined;
   }

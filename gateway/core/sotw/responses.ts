@@ -3,10 +3,14 @@ import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Member } from '../cache/collection.js';
+import type { Segment } from '../cache/whole-set.js';
 import type { SotwGlob, SotwName } from './sotw-subscription.js';
 
 /** Contents of one response. */
 export interface SotwContent {
+  /** Resources that are encoded already, for all clients. */
+  readonly segments: readonly Segment[];
+  /** The other resources. */
   readonly resources: readonly Projection[];
   readonly versionInfo: string;
   readonly errors: readonly ResourceError[];
@@ -26,12 +30,27 @@ export interface TakeOptions {
   readonly release: boolean;
 }
 
+/** The number of resources in a response. */
+export const countOf = ({
+  segments,
+  resources,
+}: Pick<SotwContent, 'segments' | 'resources'>): number =>
+  segments.reduce((sum, { size }) => sum + size, resources.length);
+
 /** Decides the contents of the responses of one type. */
 export interface Responses {
   /** Each response has all resources of the type that the client is to hold. */
   readonly isWhole: boolean;
   /** See `SotwSubscriptions.blockedUntilMs`. */
   blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined;
+  /**
+   * Does a portion of the work of `take`, which would take too long at once.
+   *
+   * @param wraps see `Segment.encoded`
+   * @param most members of collections to look at, about
+   * @returns whether nothing is left to do
+   */
+  prepare(wraps: boolean, most: number): boolean;
   /** @returns the next response, or undefined if there is nothing to send. */
   take(options: TakeOptions): SotwContent | undefined;
   readonly hasRemovals: boolean;

@@ -113,6 +113,11 @@ export class SelectiveResponses implements Responses {
     this.#of.globsPending = true;
   }
 
+  prepare(_wraps: boolean, most: number): boolean {
+    const globs = [...this.#of.globs.values()];
+    return globs.every(({ entry }) => entry.collection.digestSome(most));
+  }
+
   take({ maxBytes, greet }: TakeOptions): SotwContent | undefined {
     const draft = new PartialDraft(maxBytes, this.#of.refused.takeErrors(), this.#of.limit);
     const isCurrent = this.#resume();
@@ -128,7 +133,15 @@ export class SelectiveResponses implements Responses {
     const versionInfo =
       isCut || this.#of.limit.isWithholding(this.#of.typeUrl) ? `${this.#version}+` : this.#version;
     const all = [...resources.values()];
-    return { resources: all, versionInfo, errors, removed: 0, bringsNew, clusters: [] };
+    return {
+      segments: [],
+      resources: all,
+      versionInfo,
+      errors,
+      removed: 0,
+      bringsNew,
+      clusters: [],
+    };
   }
 
   get #version(): string {

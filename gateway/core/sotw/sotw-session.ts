@@ -27,7 +27,7 @@ import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-or
 import { GrantedCache } from '../rights/granted-cache.js';
 import { SetLosses, type Doubted, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
-import type { SotwContent } from './responses.js';
+import { countOf, type SotwContent } from './responses.js';
 import { SotwSubscriptions } from './sotw-subscriptions.js';
 import { SessionEvents } from '../session/session-events.js';
 import {
@@ -101,6 +101,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** When content was last sent or accepted. */
   #busyMs = -Infinity;
   #ready = false;
+  #isPreparing = false;
   /** The rules for clients changed since the last response. */
   #areRightsNew = false;
   #waitUntilMs: number | undefined;
@@ -319,6 +320,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   poll(nowMs: number): EncodedResponse | undefined {
     this.#ready = false;
+    this.#isPreparing = false;
     this.#waitUntilMs = undefined;
     // A set between two portions would lack the names that are left.
     if (this.isMidRequest) return undefined;
@@ -330,6 +332,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
       this.#ready = false;
     }
     return this.#pollAdditions(nowMs) ?? this.#pollRemovals(nowMs);
+  }
+
+  /** A response is being prepared in portions: it comes in one of the next polls. */
+  get isPreparing(): boolean {
+    return this.#isPreparing;
   }
 
   /** The caller does not poll yet: it is told of the next change, as after a poll. */
@@ -348,6 +355,16 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #wait(untilMs: number | undefined): void {
     if (untilMs === undefined || untilMs === Infinity) return;
     this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
+  }
+
+  /** @returns false if the session has to be polled again before it can take the response. */
+  #prepare({ responses }: SotwSubscriptions): boolean {
+    const isPrepared = responses.prepare(this.#wraps, this.#options.membersPerPortion ?? Infinity);
+    if (!isPrepared) {
+      this.#isPreparing = true;
+      this.#handleReady();
+    }
+    return isPrepared;
   }
 
   #pollAdditions(nowMs: number): EncodedResponse | undefined {
@@ -369,6 +386,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
         this.#wait(untilMs);
         continue;
       }
+      if (!this.#prepare(subscriptions)) continue;
       subscriptions.waitingSinceMs = undefined;
       const response =
         this.#take(subscriptions, false, nowMs) ?? this.#takeRipe(subscriptions, nowMs);
@@ -455,6 +473,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
         this.#wait(untilMs);
         continue;
       }
+      if (!this.#prepare(subscriptions)) continue;
       subscriptions.removalsSinceMs = undefined;
       const response = this.#take(subscriptions, true, nowMs);
       if (response) return response;
@@ -506,7 +525,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { versionInfo } = answer;
     this.#lastResponse = { typeUrl, versionInfo, nonce, sender: subscriptions };
     subscriptions.handleSent(nonce, answer, nowMs);
-    if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
+    if (countOf(answer) > 0 && !release) this.#busyMs = nowMs;
     this.#noteClusters(answer);
     return encoded;
   }
@@ -523,15 +542,17 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #encode(subscriptions: SotwSubscriptions, answer: SotwContent): EncodedResponse | undefined {
     const { typeUrl, authority } = subscriptions;
     const { versionInfo, errors, removed } = answer;
+    const segments = answer.segments.map((segment) => segment.encoded(this.#wraps));
     const fields = answer.resources.map(({ field }) => field);
     const kind = `${this.#wraps ? 'wrapped' : 'bare'} ${versionInfo}`;
     const encoded = this.#cache.responses.encode(
-      { kind, parts: errors.length === 0 ? fields : [] },
+      { kind, parts: errors.length === 0 ? [...segments, ...fields] : [] },
       this.#lastNumber,
       (nonce) => {
-        const resources = fields.flatMap((field) =>
+        const own = fields.flatMap((field) =>
           this.#wraps ? wrappedResourceOf(field) : bareResourceOf(field),
         );
+        const resources = [...segments, ...own];
         return encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
       },
     );
@@ -541,7 +562,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       whole.handleWithheld(answer);
       return undefined;
     }
-    const counts = { resources: answer.resources.length, bytes: size };
+    const counts = { resources: countOf(answer), bytes: size };
     if (whole && size > this.#options.chunkBytes) {
       this.#events.add({ kind: 'oversize', typeUrl, ...counts });
     }

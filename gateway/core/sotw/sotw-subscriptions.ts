@@ -401,6 +401,11 @@ export class SotwSubscriptions
     return glob?.included === false ? glob : (this.#unansweredList() ?? glob);
   }
 
+  /** Does the client subscribe to a list? Other collections may have the same members. */
+  get hasLists(): boolean {
+    return this.#lists.size > 0;
+  }
+
   /** The first list that is not complete yet. */
   #unansweredList(): SotwGlob | undefined {
     for (const list of this.#lists) if (!list.entry.collection.complete) return list;

@@ -73,6 +73,12 @@ t.test('few responses are kept for sharing, by number and by bytes', (t) => {
   encode([large], 0, 'delta', 8 * 1_024 * 1_024);
   encode([b]);
   t.equal(count(), 260, 'a large response drops all others');
+  encode([large], 0, 'delta', 10 * 1_024 * 1_024);
+  encode([large], 0, 'delta', 10 * 1_024 * 1_024);
+  t.equal(count(), 261, 'clients share one of any size until the next one');
+  encode([b]);
+  encode([large], 0, 'delta', 10 * 1_024 * 1_024);
+  t.equal(count(), 263);
   t.end();
 });
 

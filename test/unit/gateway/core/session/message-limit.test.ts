@@ -308,6 +308,30 @@ t.test(
   },
 );
 
+t.test(
+  'a withheld set is sent later with the endpoints of its clusters, but not of those that are gone (GRPC 12, ENVOY 5)',
+  (t) => {
+    const { directory, client, instance } = sotw();
+    for (const id of ['g/a', 'g/b']) {
+      directory.put(CDS, cds(id), 'v1', eds(id));
+      directory.put(EDS, eds(id), 'v1');
+    }
+    client.ask(CDS, cds('g/*'));
+    client.ask(EDS, eds('g/a'), eds('g/b'));
+    directory.answer();
+    client.settle();
+    for (const id of ['g/a', 'g/b']) directory.put(CDS, cds(id), HALF, eds(id));
+    t.strictSame(client.settle(), [], 'together they are too large');
+    directory.remove(CDS, cds('g/b'));
+    instance.advance(2_000);
+    t.strictSame(client.settle().map(said), [
+      ['Cluster', `g/a=${HALF}`],
+      ['ClusterLoadAssignment', 'g/a=v1'],
+    ]);
+    t.end();
+  },
+);
+
 t.test('a set that is too large in total is withheld as a whole (GRPC 12)', (t) => {
   const { directory, client, instance } = sotw();
   for (const id of ['a', 'b']) {

@@ -11,8 +11,8 @@ import type { StreamSession } from '../../../../../gateway/core/session/stream-s
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
 import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { STATUS_CODE, type SotwRequest } from '../../../../../protos/discovery.js';
-import { decodeSotwResponse } from '../../../../support/discovery-messages.js';
-import { EDS, eds } from '../../../../support/mesh-names.js';
+import { decodeSotwResponse, type SotwResponse } from '../../../../support/discovery-messages.js';
+import { CDS, cds, EDS, eds } from '../../../../support/mesh-names.js';
 import { ModelClient, request } from '../../../../support/model-client.js';
 import { Instance } from '../../../../support/session-driver.js';
 import { WRAPPING_NODE } from '../../../../support/sotw-driver.js';
@@ -216,5 +216,59 @@ t.test('a client that polls gets its reply after the last portion (invariant 19)
   t.equal(finish(session), 2);
   instance.directory.answer();
   t.equal(decodeSotwResponse(wholeOf(session.poll(0)!.chunks)).resources.length, 5);
+  t.end();
+});
+
+t.test(
+  'a large set is prepared in portions, and comes whole (docs/SPEC.md, "Long requests")',
+  (t) => {
+    const instance = new Instance({ membersPerPortion: 1 });
+    for (const id of IDS) instance.directory.put(CDS, cds(`g/${id}`), id);
+    const { sotw, ready } = open(instance);
+    const session = sotw();
+    session.handleRequest(sotwRequest([cds('g/*')], { typeUrl: CDS }), 0);
+    instance.directory.answer();
+    let polls = 1;
+    const before = ready.calls;
+    let response = session.poll(0);
+    for (; !response; polls++) {
+      t.ok(session.isPreparing);
+      t.equal(ready.calls - before, polls, 'it is to be polled again');
+      response = session.poll(0);
+    }
+    t.ok(polls > IDS.length);
+    t.equal(decodeSotwResponse(wholeOf(response.chunks)).resources.length, IDS.length);
+    t.notOk(session.isPreparing);
+    t.end();
+  },
+);
+
+t.test('a request of a polling client waits while its set is prepared in portions', (t) => {
+  const instance = new Instance({ membersPerPortion: 1 });
+  for (const id of IDS) instance.directory.put(CDS, cds(`g/${id}`), id);
+  const { poll } = open(instance);
+  const session = poll();
+  const ask = (versionInfo: string): void => {
+    session.handleRequest(sotwRequest([cds('g/*')], { typeUrl: CDS, versionInfo }), 0);
+  };
+  const next = (): SotwResponse => {
+    for (let polls = 0; polls < 100; polls++) {
+      const response = session.poll(0);
+      if (response) return decodeSotwResponse(wholeOf(response.chunks));
+      t.notOk(
+        session.takeEvents().some(({ kind }) => kind === 'polled'),
+        'no result yet',
+      );
+    }
+    throw new Error('no response');
+  };
+  ask('');
+  instance.directory.answer();
+  const first = next();
+  t.equal(first.resources.length, IDS.length);
+  session.takeEvents();
+  instance.directory.put(CDS, cds('g/a'), 'changed');
+  ask(first.versionInfo);
+  t.ok(next().resources.some(({ body }) => body.toString() === 'changed'));
   t.end();
 });

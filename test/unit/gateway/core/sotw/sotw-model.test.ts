@@ -313,9 +313,10 @@ t.test(
         fc.constantFrom(1, 1_000_000),
         fc.constantFrom(undefined, 5_000),
         fc.constantFrom(Infinity, 1),
-        (cmds, chunkBytes, placeholderAfterMs, namesPerPortion) => {
+        (cmds, chunkBytes, placeholderAfterMs, portion) => {
           const directory = new FakeDirectory();
-          const settings = { directory, chunkBytes, namesPerPortion };
+          const portions = { namesPerPortion: portion, membersPerPortion: portion };
+          const settings = { directory, chunkBytes, ...portions };
           const instances = [new Instance(settings), new Instance(settings)] as const;
           // Whatever the sources send between two portions of a request, the client sees one step.
           for (const instance of instances) instance.betweenPortions = answerInTurn(directory);
