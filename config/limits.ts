@@ -36,7 +36,7 @@ export interface Limits {
    */
   readonly maxFirstSyncs: number;
   /**
-   * Bytes of all clients: responses that they do not read (equal ones count once), and long requests that have not
+   * Bytes of all clients: responses that they do not read (what they share counts once), and long requests that have not
    * arrived completely or wait for their turn. While a peer has its share, responses to its clients are small, its polls are refused, its long requests are read
    * later, and the streams of its clients that have not read for 10 s end.
    */

@@ -500,8 +500,8 @@ export class ClientStream<
     this.#timer.unref();
   }
 
-  #holdUnread(response: EncodedResponse, nowMs: number): void {
-    const letGo = this.account?.holdUnread(response, response.size);
+  #holdUnread({ chunks }: EncodedResponse, nowMs: number): void {
+    const letGo = this.account?.holdUnread(chunks);
     if (letGo) this.#unread = { sinceMs: nowMs, letGo };
   }
 

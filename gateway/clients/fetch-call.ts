@@ -1,6 +1,5 @@
 /** Fetch over gRPC: one request, one response (`FetchClusters` and so on). */
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { sizeOf } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { peerOf } from './peer.js';
@@ -73,7 +72,7 @@ function respond(call: GrpcCall, reply: PollReply): () => void {
       const { message, account } = reply;
       call.write(message);
       call.end(undefined);
-      return account.holdUnread(message, sizeOf(message));
+      return account.holdUnread(message);
     }
     case 'unchanged':
       call.end(UNCHANGED);

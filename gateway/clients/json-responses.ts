@@ -31,7 +31,7 @@ export class JsonResponses {
       onWritten(writing.json);
       return () => undefined;
     }
-    const letGo = account.holdUnread(message, JSON_FACTOR * sizeOf(message));
+    const letGo = account.holdShared(message, JSON_FACTOR * sizeOf(message));
     const leave = writing.await((json) => {
       letGo();
       onWritten(json);

@@ -5,7 +5,7 @@
  */
 import type { Turns } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
+import type { Chunks } from '../../protos/discovery-fields.js';
 import { requestFromJson } from '../../protos/discovery-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import { LONG_REQUEST_BYTES, type PeerAccount, type Quotas } from '../core/quotas/quotas.js';
@@ -218,7 +218,7 @@ export class RestDiscovery {
         return;
       }
       const body = json.value;
-      const holdUnread = (): (() => void) => account.holdUnread(body, sizeOf(body));
+      const holdUnread = (): (() => void) => account.holdUnread(body);
       onResponse({ status: 200, headers: JSON_HEADERS, body, holdUnread });
     });
   }

@@ -122,9 +122,9 @@ export class SharedResponses {
     this.#shared.set(first, made);
     this.#bytes += made.size;
     for (const oldest of this.#shared.keys()) {
-      // A larger one is kept until the next: the clients of a fan-out are due it one after the other.
-      if (oldest === first) return;
-      if (this.#shared.size <= MAX_SHARED && this.#bytes <= MAX_SHARED_BYTES) return;
+      const isRoom = this.#shared.size <= MAX_SHARED && this.#bytes <= MAX_SHARED_BYTES;
+      // One of any size is kept until the next: the clients of a fan-out are due it one after the other.
+      if (isRoom || oldest === first) break;
       this.#drop(oldest);
     }
   }

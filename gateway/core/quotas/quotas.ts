@@ -2,6 +2,7 @@
  * The quotas of clients: how much all of them and each peer use, and whether a peer may use more. Pure: the
  * shells say when something is taken and given back, and whether memory is short.
  */
+import type { Chunks } from '../../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import {
   mayTakeMore,
@@ -52,7 +53,7 @@ export class Quotas {
   readonly #peers = new Map<string, PeerAccount>();
   readonly #onRefused: (refusal: QuotaRefusal) => void;
   /** The responses that count for a peer because clients do not read them. */
-  readonly #unread = new WeakMap<object, UnreadResponse>();
+  readonly #shared = new WeakMap<object, Shared>();
   #isShort = false;
 
   /** @param onRefused for telemetry; must not throw */
@@ -131,26 +132,28 @@ export class Quotas {
     this.#onRefused(refusal);
   }
 
-  /** See `PeerAccount.holdUnread`. */
-  holdUnread(account: PeerAccount, response: object, bytes: number): () => void {
-    const unread = this.#unread.get(response) ?? { account, clients: 0 };
-    this.#unread.set(response, unread);
-    if (unread.clients++ === 0) {
-      unread.account = account;
+  /** See `PeerAccount.holdShared`. */
+  holdShared(account: PeerAccount, thing: object, bytes: number): () => void {
+    const held = this.#shared.get(thing) ?? { account, bytes, clients: 0 };
+    this.#shared.set(thing, held);
+    if (held.clients++ === 0) {
+      held.account = account;
+      held.bytes = bytes;
       account.change('buffered', bytes);
     }
     let isHeld = true;
     return () => {
-      if (isHeld && --unread.clients === 0) unread.account.change('buffered', -bytes);
+      if (isHeld && --held.clients === 0) held.account.change('buffered', -held.bytes);
       isHeld = false;
     };
   }
 }
 
-/** A response that clients do not read. It is in memory once, however many they are. */
-interface UnreadResponse {
+/** Something that is in memory once, however many clients wait for it or do not read it. */
+interface Shared {
   /** Of the peer that it counts for. */
   account: PeerAccount;
+  bytes: number;
   clients: number;
 }
 
@@ -225,15 +228,27 @@ export class PeerAccount {
   }
 
   /**
-   * A client of the peer does not read a response. Several clients that do not read the same response count once, for
-   * the peer of the first.
+   * The gateway keeps something for a client of the peer. If it keeps it for several clients, it counts once, for the peer of
+   * the first.
    *
-   * @param response the same object for all clients that were sent it
+   * @param thing the same object for all of them
    * @param bytes its size
-   * @returns call it when the client has read the response or has left
+   * @returns call it when the client needs it no more; further calls change nothing
    */
-  holdUnread(response: object, bytes: number): () => void {
-    return this.#quotas.holdUnread(this, response, bytes);
+  holdShared(thing: object, bytes: number): () => void {
+    return this.#quotas.holdShared(this, thing, bytes);
+  }
+
+  /**
+   * A client of the peer does not read a response, which may share chunks with others.
+   *
+   * @returns call it when the client has read the response or has left; further calls change nothing
+   */
+  holdUnread(chunks: Chunks): () => void {
+    const held = chunks.map((chunk) => this.holdShared(chunk, chunk.length));
+    return () => {
+      for (const letGo of held) letGo();
+    };
   }
 
   /**

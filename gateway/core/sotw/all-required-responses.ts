@@ -10,14 +10,12 @@ import { TYPE_URL } from '../../../protos/type-urls.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
-import type { Segment } from '../cache/whole-set.js';
 import { placeholderCluster } from './placeholder.js';
 import { dutyOf, MAYBE_HELD, wantedOf } from '../session/holdings.js';
 import { isDoubtful, isKnown, isUnreachable } from '../cache/entries.js';
-import { SetDigest } from '../cache/set-digest.js';
+import { isIncluded, wholeContentOf } from './set-draft.js';
 import type { Doubted, SetLoss } from './set-losses.js';
 import {
-  countOf,
   FIRST_ANSWER_WAIT_MS,
   type Responses,
   type SotwContent,
@@ -344,7 +342,7 @@ export class AllRequiredResponses implements Responses {
     // An error alone triggers no response: it is sent with the next change (GRPC 11).
     if (!found.changed && !isFirst) return undefined;
     const before = this.#takeWithheld(found);
-    const { tooLarge, ...set } = this.#whole();
+    const { tooLarge, ...set } = wholeContentOf(this.#of);
     // A client that names resources may have dropped them since it acknowledged that version
     // (GRPC 6).
     const hasAll = resumed === set.versionInfo && this.#of.names.size === 0;
@@ -489,82 +487,8 @@ export class AllRequiredResponses implements Responses {
   #isInSet(cluster: Projection): boolean {
     const known = this.#of.names.get(cluster.name.key);
     if (known) return known.sent === cluster;
-    const member = this.#includedMember(cluster.name);
-    return member !== undefined && this.#of.limit.admit(member.projection) === cluster;
-  }
-
-  /** The member of a collection whose members are in the set. */
-  #includedMember(name: ResourceName): Member | undefined {
-    const covering = this.#of.coveringOf(name);
-    return covering?.glob.included === true ? covering.member : undefined;
-  }
-
-  #whole(): Pick<SotwContent, 'segments' | 'resources' | 'versionInfo'> & {
-    readonly tooLarge: readonly Projection[];
-  } {
-    const segments: Segment[] = [];
-    // Keyed by name: a list may share members with other collections, and clients reject a response that names a
-    // resource twice.
-    const resources = new Map<string, Projection>();
-    const tooLarge: Projection[] = [];
-    /** @param sent the version that the client holds and is to keep, if any */
-    const add = (projection: Projection, sent?: Projection): void => {
-      const content = sent ?? this.#of.limit.admit(projection);
-      if (content && this.#of.limit.takes(content)) resources.set(content.name.key, content);
-      else tooLarge.push(projection);
-    };
-    for (const { entry, sent } of this.#of.names.values()) {
-      if (sent) add(sent, sent);
-      else if (entry.state.kind === 'present') tooLarge.push(entry.state.projection);
-    }
-    const digests = [this.#of.digest];
-    const isOwn = this.#ownSegments();
-    for (const { entry, included, lingering } of this.#of.globs.values()) {
-      if (included) {
-        digests.push(entry.collection.digest);
-        for (const segment of entry.collection.wholeSet.segments) {
-          if (!isOwn(segment)) {
-            segments.push(segment);
-            continue;
-          }
-          for (const projection of segment.members) {
-            if (!this.#of.names.has(projection.name.key)) add(projection);
-          }
-        }
-      }
-      if (lingering.size === 0) continue;
-      const stay = new SetDigest();
-      digests.push(stay);
-      for (const [key, one] of lingering) {
-        const { projection } = one;
-        stay.add(projection);
-        one.wasSent = true;
-        const isThere =
-          this.#of.names.has(key) || resources.has(key) || this.#includedMember(projection.name);
-        if (!isThere) add(projection, projection);
-      }
-    }
-    // A version without the withheld resources must not be valid for a resume.
-    const mark = this.#of.limit.isWithholding(this.#of.typeUrl) ? '+' : '';
-    const set = { segments, resources: [...resources.values()] };
-    const versionInfo = `${SetDigest.union(digests)}${mark}.${countOf(set)}`;
-    return { ...set, versionInfo, tooLarge };
-  }
-
-  /**
-   * @returns whether the client's set differs in this segment: it subscribes to a member by name, a member is too large
-   * for it, or another collection may have the same members.
-   */
-  #ownSegments(): (segment: Segment) => boolean {
-    const { names, typeUrl, limit, hasLists } = this.#of;
-    const named = new Set<Segment>();
-    for (const { entry } of this.#of.globs.size > 0 ? names.values() : []) {
-      const { name } = entry;
-      const { glob } = this.#of.coveringOf(name) ?? {};
-      const segment = glob?.entry.collection.wholeSet.segmentOf(name.key);
-      if (segment) named.add(segment);
-    }
-    return (segment) => hasLists || named.has(segment) || !limit.takesEach(segment, typeUrl);
+    const covering = this.#of.coveringOf(cluster.name, isIncluded);
+    return covering !== undefined && this.#of.limit.admit(covering.member.projection) === cluster;
   }
 
   #errors(): readonly ResourceError[] {

@@ -383,9 +383,17 @@ export class SotwSubscriptions
     return this.names.has(name.key) || this.coveringOf(name) !== undefined;
   }
 
-  /** The subscribed collection that contains this name, if any. */
-  coveringOf(name: ResourceName): { glob: SotwGlob; member: Member } | undefined {
+  /**
+   * The subscribed collection that contains this name, if any: its glob before lists.
+   *
+   * @param isMeant of these collections; default: all
+   */
+  coveringOf(
+    name: ResourceName,
+    isMeant: (glob: SotwGlob) => boolean = () => true,
+  ): { glob: SotwGlob; member: Member } | undefined {
     for (const glob of this.#collectionsFor(name)) {
+      if (!isMeant(glob)) continue;
       const member = glob.entry.collection.member(name.key);
       if (member) return { glob, member };
     }
@@ -401,9 +409,9 @@ export class SotwSubscriptions
     return glob?.included === false ? glob : (this.#unansweredList() ?? glob);
   }
 
-  /** Does the client subscribe to a list? Other collections may have the same members. */
-  get hasLists(): boolean {
-    return this.#lists.size > 0;
+  /** A list may have members of other collections. No two globs have a member in common. */
+  isList(glob: SotwGlob): boolean {
+    return this.#lists.has(glob);
   }
 
   /** The first list that is not complete yet. */

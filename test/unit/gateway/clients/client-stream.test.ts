@@ -561,7 +561,7 @@ t.test(
     now.ms = 60_000;
     stream.endIfDue();
     t.strictSame(ended, [], 'there is room');
-    account.holdUnread({}, 10);
+    account.holdUnread([Buffer.alloc(10)]);
     const fresh = await setUpUnread();
     fresh.now.ms = 9_999;
     for (const each of [stream, fresh.stream]) each.endIfDue();

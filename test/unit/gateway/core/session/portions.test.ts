@@ -226,19 +226,25 @@ t.test(
     for (const id of IDS) instance.directory.put(CDS, cds(`g/${id}`), id);
     const { sotw, ready } = open(instance);
     const session = sotw();
-    session.handleRequest(sotwRequest([cds('g/*')], { typeUrl: CDS }), 0);
+    let nowMs = 0;
+    /** @returns the number of resources in the next response, and of the polls until it came */
+    const next = (): readonly [number, number] => {
+      for (let polls = 1; ; polls++) {
+        const before = ready.calls;
+        const response = session.poll(nowMs);
+        t.equal(session.isPreparing, response === undefined);
+        if (response) return [decodeSotwResponse(wholeOf(response.chunks)).resources.length, polls];
+        t.equal(ready.calls - before, 1, 'it is to be polled again');
+      }
+    };
+    session.handleRequest(sotwRequest([cds('g/*')], { typeUrl: CDS }), nowMs);
     instance.directory.answer();
-    let polls = 1;
-    const before = ready.calls;
-    let response = session.poll(0);
-    for (; !response; polls++) {
-      t.ok(session.isPreparing);
-      t.equal(ready.calls - before, polls, 'it is to be polled again');
-      response = session.poll(0);
-    }
+    const [resources, polls] = next();
+    t.equal(resources, IDS.length);
     t.ok(polls > IDS.length);
-    t.equal(decodeSotwResponse(wholeOf(response.chunks)).resources.length, IDS.length);
-    t.notOk(session.isPreparing);
+    instance.directory.remove(CDS, cds('g/a'));
+    nowMs = 2_000;
+    t.match(next(), [IDS.length - 1, 2], 'a removal too');
     t.end();
   },
 );
