@@ -10,8 +10,7 @@ import {
   wrappedResourceOf,
   type ResourceField,
 } from '../../../protos/resource-field.js';
-import { LOG_START, type ChangeLog } from './change-log.js';
-import type { Member } from './collection.js';
+import { LOG_START, type ChangeLog, type Sequenced } from './change-log.js';
 import { sizeInMessage } from './message-size.js';
 
 /** A segment takes no further member above this size. Bytes. */
@@ -92,8 +91,12 @@ export class Segment {
   }
 }
 
+interface Member extends Sequenced {
+  readonly projection: Projection;
+}
+
 export class WholeSet {
-  readonly #members: ChangeLog<Member>;
+  readonly #members: Pick<ChangeLog<Member>, 'since'>;
   /** The members up to this place in the order of change are in their segments. */
   #seq = LOG_START;
   readonly #segments = new Set<Segment>();
@@ -101,7 +104,7 @@ export class WholeSet {
   /** Takes the next new member, if it has room. */
   #latest: Segment | undefined;
 
-  constructor(members: ChangeLog<Member>) {
+  constructor(members: Pick<ChangeLog<Member>, 'since'>) {
     this.#members = members;
   }
 
