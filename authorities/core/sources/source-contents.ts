@@ -90,20 +90,21 @@ export class SourceContents {
   #entriesRepeated = 0;
   /** By type: when a resource that may be part of an answer came last. */
   readonly #arrivalsMs = new Map<string, number>();
-  readonly #answersWholly: (typeUrl: string) => boolean;
+  /** Does an answered glob of this type have all members? Otherwise the server may be silent about one without members. */
+  readonly answersWholly: (typeUrl: string) => boolean;
   readonly budget: ContentBudget;
   #refusedNames = 0;
 
   /**
-   * @param answersWholly does an answered glob of this type have all members? Otherwise a missing
-   * one is unknown, not absent.
+   * @param answersWholly default: of every type. If not, a missing member of an answered glob
+   * is unknown, not absent
    * @param budget counts what is held; `ResourceIntake` asks it before it puts a resource
    */
   constructor(
     answersWholly: (typeUrl: string) => boolean = () => true,
     budget: ContentBudget = new ContentBudget(),
   ) {
-    this.#answersWholly = answersWholly;
+    this.answersWholly = answersWholly;
     this.budget = budget;
   }
 
@@ -236,7 +237,7 @@ export class SourceContents {
     const own = collection?.singletons.get(name.key)?.status;
     const globs = collection?.glob?.status;
     if (own === 'absent' || own === 'present') return 'absent';
-    const hasAll = collection?.hasForgotten === false && this.#answersWholly(typeUrl);
+    const hasAll = collection?.hasForgotten === false && this.answersWholly(typeUrl);
     if (globs === 'present' && hasAll) return 'absent';
     return own === 'requested' || globs === 'requested' ? 'requested' : 'timed_out';
   }
@@ -350,7 +351,7 @@ export class SourceContents {
   isWhole(typeUrl: string, glob: ResourceName): boolean {
     const collection = this.#types.get(typeUrl)?.get(glob.key);
     const hasAll = collection?.refused.size === 0 && !collection.hasForgotten;
-    return hasAll && this.#answersWholly(typeUrl);
+    return hasAll && this.answersWholly(typeUrl);
   }
 
   /**

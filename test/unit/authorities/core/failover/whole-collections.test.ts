@@ -87,6 +87,28 @@ t.test(
   },
 );
 
+t.test(
+  'a collection of which a member is held is complete when a server that may be silent about it is so (seed 135963)',
+  (t) => {
+    for (const [answersWholly, expected] of [
+      [true, []],
+      [false, [false]],
+    ] as const) {
+      const driver = silent(glob);
+      driver.publish('c', member('1'), '1');
+      driver.watching(member('1'));
+      const [server] = driver.federation.servers;
+      // As of endpoints at a state-of-the-world server.
+      Object.assign(server!.contents, { answersWholly: () => answersWholly });
+      const watcher = driver.watching(glob);
+      driver.advance(60_000);
+      t.equal(watcher.held.size, 1);
+      t.strictSame([...watcher.proven.values()], expected);
+    }
+    t.end();
+  },
+);
+
 t.test('what a source sent may have further members while it waits to be read', (t) => {
   const driver = pair({}, {}, {}, { portionBytes: 1 });
   driver.server('c').stalled.add(glob);
