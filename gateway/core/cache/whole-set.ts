@@ -23,8 +23,9 @@ export class Segment {
   readonly #members = new Map<string, Projection>();
   #bytes = 0;
   #largest: number | undefined;
-  #bare: Buffer | undefined;
-  #wrapped: Buffer | undefined;
+  // Weak: a node group of its own for each client would double their content. Recent responses hold what they share.
+  #bare: WeakRef<Buffer> | undefined;
+  #wrapped: WeakRef<Buffer> | undefined;
 
   get size(): number {
     return this.#members.size;
@@ -72,18 +73,24 @@ export class Segment {
   }
 
   isEncoded(wraps: boolean): boolean {
-    return (wraps ? this.#wrapped : this.#bare) !== undefined;
+    return (wraps ? this.#wrapped : this.#bare)?.deref() !== undefined;
   }
 
   /**
-   * The same buffer until a member changes. A large resource, alone in its segment, is not copied.
+   * The same buffer until a member changes, as long as anyone holds it. A large resource, alone in its segment, is not
+   * copied.
    *
    * @param wraps each member is in a `Resource` (`wrappedResourceOf`)
    */
   encoded(wraps: boolean): Buffer {
-    return wraps
-      ? (this.#wrapped ??= wholeOf(this.#fields().flatMap(wrappedResourceOf)))
-      : (this.#bare ??= wholeOf(this.#fields().map(bareResourceOf)));
+    const known = (wraps ? this.#wrapped : this.#bare)?.deref();
+    if (known) return known;
+    const encoded = wholeOf(
+      wraps ? this.#fields().flatMap(wrappedResourceOf) : this.#fields().map(bareResourceOf),
+    );
+    if (wraps) this.#wrapped = new WeakRef(encoded);
+    else this.#bare = new WeakRef(encoded);
+    return encoded;
   }
 
   #fields(): readonly ResourceField[] {
