@@ -38,7 +38,7 @@ export interface RewrittenPayload {
 }
 
 export interface PayloadError {
-  readonly code: 'malformed' | 'too-deep';
+  readonly code: 'malformed' | 'too-deep' | 'too-many';
   readonly message: string;
 }
 
@@ -47,6 +47,8 @@ export type PayloadResult =
   | { readonly ok: false; readonly error: PayloadError };
 
 const maxDepth = 100;
+/** The most TP1 names in one payload, beside its own: they are read at once, each in 2 µs. A count. */
+const MAX_REFERENCES = 10_000;
 const scheme = Buffer.from('xdstp:');
 const noFields: Shape = new Map();
 const NOWHERE: Span = { start: -1, end: -1 };
@@ -55,7 +57,7 @@ const NOWHERE: Span = { start: -1, end: -1 };
  * Rewrites the names in a resource.
  * @param typeUrl of the resource's Any; resources of a type outside the table pass unchanged
  * @param value the serialized message (the value of the Any); not modified
- * @returns an error for invalid bytes. Parts without a TP1 name are not checked.
+ * @returns an error for invalid bytes, or too many names. Parts without a TP1 name are not checked.
  */
 export function rewritePayloadNames(
   typeUrl: string,
@@ -79,8 +81,7 @@ export function rewritePayloadNames(
   if (renamed === undefined && !walk.hasNameBeside(own)) return finished(type, value, ownName);
   const changed = walk.message(0, value.length, shape, 0, renamed);
   if (walk.error !== undefined) {
-    const message = `${walk.error === 'malformed' ? 'malformed' : 'too deeply nested'} ${type}`;
-    return { ok: false, error: { code: walk.error, message } };
+    return { ok: false, error: { code: walk.error, message: MESSAGES[walk.error](type) } };
   }
   return finished(type, changed ?? value, ownName);
 }
@@ -113,6 +114,12 @@ export function referencesIn(
   new NameWalk(value, note, true).message(0, value.length, shape, 0);
   return names;
 }
+
+const MESSAGES: Readonly<Record<PayloadError['code'], (type: string) => string>> = {
+  malformed: (type) => `malformed ${type}`,
+  'too-deep': (type) => `too deeply nested ${type}`,
+  'too-many': (type) => `more than ${MAX_REFERENCES} references to other resources in one ${type}`,
+};
 
 function finished(type: string, value: Uint8Array, ownName: string | undefined): PayloadResult {
   const edsName =
@@ -187,7 +194,8 @@ interface Frame {
   readonly start: number;
   readonly end: number;
   readonly depth: number;
-  readonly hasField: Map<number, boolean>;
+  /** Made when it is needed, which is rare. */
+  hasField?: Map<number, boolean>;
 }
 
 /** One pass over one payload. */
@@ -198,6 +206,7 @@ class NameWalk {
   readonly #rewrite: NameRewrite;
   readonly #isEveryText: boolean;
   #nextName = -1;
+  #references = 0;
 
   /** @param isEveryText passes old-style references too */
   constructor(bytes: Uint8Array, rewrite: NameRewrite, isEveryText = false) {
@@ -241,7 +250,7 @@ class NameWalk {
       return undefined;
     }
     const cursor = new FieldCursor(this.#bytes, start, end);
-    const frame: Frame = { start, end, depth, hasField: new Map() };
+    const frame: Frame = { start, end, depth };
     const parts: Uint8Array[] = [];
     let copied = start;
     let named = false;
@@ -307,6 +316,10 @@ class NameWalk {
       this.error = 'malformed';
       return undefined;
     }
+    if (!this.#isEveryText && ++this.#references > MAX_REFERENCES) {
+      this.error = 'too-many';
+      return undefined;
+    }
     const changed = this.#rewrite.reference(text, resourceType);
     return changed === text ? undefined : Buffer.from(changed);
   }
@@ -316,14 +329,15 @@ class NameWalk {
    * quadratic time.
    */
   #has(frame: Frame, number: number): boolean {
-    let found = frame.hasField.get(number);
+    const hasField = (frame.hasField ??= new Map<number, boolean>());
+    let found = hasField.get(number);
     if (found === undefined) {
       found = false;
       const cursor = new FieldCursor(this.#bytes, frame.start, frame.end);
       while (cursor.next()) {
         found ||= cursor.number === number;
       }
-      frame.hasField.set(number, found);
+      hasField.set(number, found);
     }
     return found;
   }

@@ -2,6 +2,7 @@
  * Goal: no response of a hostile source keeps the event loop for over 50 ms, and no other client is affected
  * (docs/SECURITY.md, "Attacks").
  */
+import protobuf from 'protobufjs/minimal.js';
 import t, { type Test } from 'tap';
 import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS } from '../support/mesh.js';
@@ -79,6 +80,46 @@ t.test(
       });
     });
     noLongTurn(t, figures);
+  },
+);
+
+/** A RouteConfiguration with its name (field 1), and with as many virtual hosts (2), each with one route to a cluster. */
+function routesOf(name: string, references: number): Uint8Array {
+  const writer = protobuf.Writer.create().uint32(0x0a).string(name);
+  for (let at = 0; at < references; at++) {
+    const action = protobuf.Writer.create()
+      .uint32(0x0a)
+      .string(cluster(`edge/${at}`))
+      .finish();
+    const route = protobuf.Writer.create().uint32(0x12).bytes(action).finish();
+    writer.uint32(0x12).bytes(protobuf.Writer.create().uint32(0x1a).bytes(route).finish());
+  }
+  return writer.finish();
+}
+
+t.test(
+  'a resource with 10,000 references blocks no turn for over 50 ms, and one with 150,000 is rejected',
+  async (t) => {
+    const arena = await startArena(t);
+    const RDS = TYPE_URLS.route;
+    const name = nameOf(RDS, 'edge/routes');
+    const client = new DeltaClient({ port: arena.gateway.port });
+    t.teardown(() => {
+      client.close();
+    });
+    client.subscribe(RDS, [name]);
+    await until('the source is asked', () => arena.source.isAsked(RDS, name));
+    const most = routesOf(name, 10_000);
+    const tooMany = routesOf(name, 150_000);
+    const figures = await underAttack(t, arena, '10,000 and 150,000 references', async () => {
+      arena.source.put(RDS, name, most);
+      await until('the client has it', () => client.held(RDS).has(name));
+      arena.source.put(RDS, name, tooMany);
+      await until('it is rejected', () => arena.source.nacks.length > 0);
+    });
+    noLongTurn(t, figures);
+    t.match(arena.source.nacks[0], /more than 10000 references/);
+    t.ok(client.held(RDS).has(name), 'the client keeps what it has');
   },
 );
 

@@ -244,6 +244,18 @@ t.test('nesting is bounded, and many names cost linear time', (t) => {
   t.end();
 });
 
+t.test('a payload has at most 10,000 references', (t) => {
+  const action = field(1, Buffer.from('xdstp://a/envoy.config.cluster.v3.Cluster/b'));
+  const host = field(2, field(3, field(2, action)));
+  const routes = (count: number): Buffer => Buffer.concat(Array<Buffer>(count).fill(host));
+  t.ok(rewritePayloadNames(prefix + type.route, routes(10_000), unchanged).ok);
+  t.match(rewritePayloadNames(prefix + type.route, routes(10_001), unchanged), {
+    ok: false,
+    error: { code: 'too-many', message: /more than 10000 references/ },
+  });
+  t.end();
+});
+
 t.test(
   'arbitrary and damaged bytes never throw, and the output of damaged bytes is not worse',
   (t) => {
