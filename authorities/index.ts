@@ -56,6 +56,7 @@ export type { LoadReportCalls } from './load-report-calls.js';
 export { directoryProblems, type DirectoryProblems } from './directory-problems.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';
 export { sourceTransport } from './source-transport.js';
+export { conversions } from './conversion-thread.js';
 export { PORTION_MS, Turns } from './turns.js';
 export type { BreakerState } from './source-breaker.js';
 export type {

@@ -8,7 +8,13 @@ import * as https from 'node:https';
 import type { GrpcSourceSpec } from '../config/model.js';
 import { DEFAULT_REST } from '../config/defaults.js';
 import { STATUS_CODE } from '../protos/discovery.js';
-import { discoveryRequestToJson, discoveryResponseFromJson } from '../protos/rest-source-json.js';
+import type { Converted } from '../protos/discovery-json.js';
+import { conversions } from './conversion-thread.js';
+import {
+  discoveryRequestToJson,
+  discoveryResponseFromJson,
+  type ResourceFromJson,
+} from '../protos/rest-source-json.js';
 import { restEndpointsOf, type RestEndpoint } from './core/sources/rest-endpoints.js';
 import { RestPolls, type Poll, type PollOutcome } from './core/sources/rest-polls.js';
 import type { StreamEnd } from './core/sources/source-health.js';
@@ -168,23 +174,34 @@ class RestAttempt implements Attempt {
     }
   }
 
-  /** Reads JSON in portions: 5,000 resources of 0.8 KB take half a second. */
-  #readOn(body: PollBody, steps: ReturnType<typeof discoveryResponseFromJson>): void {
+  /**
+   * Reads JSON in portions: 5,000 resources of 0.8 KB take half a second.
+   *
+   * @param large the resource that the last portion left to the other thread
+   */
+  #readOn(
+    body: PollBody,
+    steps: ReturnType<typeof discoveryResponseFromJson>,
+    large?: Converted<ResourceFromJson>,
+  ): void {
     if (this.#over) return;
+    const readOn = (resource?: Converted<ResourceFromJson>): void => {
+      this.#guard(() => {
+        this.#readOn(body, steps, resource);
+      });
+    };
     const untilMs = performance.now() + PORTION_MS;
-    do {
-      const { done, value } = steps.next();
-      if (done !== true) continue;
+    let next = steps.next(large);
+    while (next.done !== true && next.value === undefined && performance.now() < untilMs) {
+      next = steps.next();
+    }
+    const { done, value } = next;
+    if (done === true) {
       const { typeUrl, digest } = body;
       this.#perform(this.#polls.handleRead(typeUrl, digest, value, performance.now()));
       this.#armTimer();
-      return;
-    } while (performance.now() < untilMs);
-    setImmediate(() => {
-      this.#guard(() => {
-        this.#readOn(body, steps);
-      });
-    });
+    } else if (value !== undefined) conversions.fromJson(value, readOn);
+    else setImmediate(readOn);
   }
 
   #end({ code, message, detectedBy }: StreamEnd): void {

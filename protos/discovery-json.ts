@@ -18,6 +18,7 @@ import { reflect, type ReflectMessage } from '@bufbuild/protobuf/reflect';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Chunks } from './discovery-fields.js';
 import { envoyRegistry } from './envoy-registry.js';
+import { LARGE_RESOURCE } from './large-resource.js';
 import { FieldCursor } from './protobuf-fields.js';
 
 const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
@@ -93,12 +94,13 @@ const CHUNK_LENGTH = 65_536;
  * Writes one resource in each step, since a response may have thousands: 1,000 resources of 1 KB take some 150 ms.
  *
  * @param bytes a `DiscoveryResponse` of the gateway
- * @returns its JSON. A resource that JSON cannot carry in full (a type or field that the built-in
+ * @returns yields a large resource (`LARGE_RESOURCE`), whose `resourceToJson` the caller may pass to `next`; returns the
+ * JSON. A resource that JSON cannot carry in full (a type or field that the built-in
  * Envoy API lacks) is an error: without the field, the resource would mean something else.
  */
 export function* responseToJson(
   bytes: Uint8Array,
-): Generator<undefined, Converted<Chunks>, undefined> {
+): Generator<Uint8Array | undefined, Converted<Chunks>, Converted<Uint8Array> | undefined> {
   const chunks: Buffer[] = [];
   const others: Uint8Array[] = [];
   let text = '{"resources":[';
@@ -111,7 +113,17 @@ export function* responseToJson(
         others.push(bytes.subarray(start, fields.valueEnd));
         continue;
       }
-      const json = resourceToJson(bytes.subarray(fields.valueStart, fields.valueEnd), registry);
+      const any = bytes.subarray(fields.valueStart, fields.valueEnd);
+      const elsewhere = any.length > LARGE_RESOURCE ? yield any : undefined;
+      if (elsewhere) {
+        if (!elsewhere.ok) return elsewhere;
+        const { buffer, byteOffset, length } = elsewhere.value;
+        chunks.push(Buffer.from(text + separator), Buffer.from(buffer, byteOffset, length));
+        text = '';
+        separator = ',';
+        continue;
+      }
+      const json = resourceToJson(any, registry);
       if (!json.ok) return json;
       text += separator + json.value;
       separator = ',';
@@ -135,6 +147,16 @@ export function* responseToJson(
 }
 
 /** @param bytes an Any */
+/** @param bytes an Any. @returns its JSON; for another thread, which takes no strings over without a copy */
+export function largeResourceToJson(bytes: Uint8Array): Converted<Uint8Array> {
+  try {
+    const json = resourceToJson(bytes, envoyRegistry());
+    return json.ok ? { ok: true, value: Buffer.from(json.value) } : json;
+  } catch (error) {
+    return failed(error);
+  }
+}
+
 function resourceToJson(bytes: Uint8Array, registry: Registry): Converted<string> {
   const any = fromBinary(AnySchema, bytes);
   const lost = unknownIn(AnySchema, any, registry);

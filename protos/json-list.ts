@@ -28,10 +28,7 @@ const SPACE = /[ \t\n\r]*/y;
 /**
  * @param key of a list in the object that the text is; if the text has several, the last one counts, as for `JSON.parse`
  */
-export function* listInJson(
-  text: string,
-  key: string,
-): Generator<undefined, ListInJson, undefined> {
+export function* listInJson(text: string, key: string): Generator<undefined, ListInJson, unknown> {
   const quotedKey = JSON.stringify(key);
   let elements: Span[] = [];
   const rest: string[] = [];

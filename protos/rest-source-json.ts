@@ -6,9 +6,11 @@ import { create, fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protob
 import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Decoded } from './discovery.js';
+import type { Converted } from './discovery-json.js';
 import { envoyRegistry } from './envoy-registry.js';
 import { listInJson } from './json-list.js';
 import { resourceFromJson, withoutValues } from './json-resources.js';
+import { LARGE_RESOURCE } from './large-resource.js';
 import { TYPE_URL } from './type-urls.js';
 
 const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
@@ -36,8 +38,17 @@ export interface JsonDiscoveryResponse {
   readonly hasTtl: boolean;
 }
 
+/** The encoded `resources` field of one resource. */
+export interface ResourceFromJson {
+  readonly bytes: Uint8Array;
+  readonly hasTtl: boolean;
+}
+
 /**
- * Reads one resource in each step, since a response may have thousands. Ignores unknown fields, as Envoy does. A resource that cannot be encoded (a value or a nested type
+ * Reads one resource in each step, since a response may have thousands. A step that yields the JSON of a large resource
+ * leaves it to the caller, who passes the resource to `next` (`largeResourceFromJson`); without it, the next step reads it.
+ *
+ * Ignores unknown fields, as Envoy does. A resource that cannot be encoded (a value or a nested type
  * that the built-in Envoy API lacks) keeps its name and gets the reason in place of its type. So the
  * gateway rejects that resource alone, and it does not look deleted.
  *
@@ -51,7 +62,11 @@ export function* discoveryResponseFromJson(
   text: string,
   typeUrl: string,
   nonce: string,
-): Generator<undefined, Decoded<JsonDiscoveryResponse>, undefined> {
+): Generator<
+  string | undefined,
+  Decoded<JsonDiscoveryResponse>,
+  Converted<ResourceFromJson> | undefined
+> {
   const desc = messageOf(RESPONSE);
   try {
     const list = yield* listInJson(text, 'resources');
@@ -65,17 +80,32 @@ export function* discoveryResponseFromJson(
     const head = { ...fromJson(desc, { type_url: typeUrl, nonce, ...named(rest) }, options) };
     const answered = (head as { typeUrl?: unknown }).typeUrl;
     if (answered !== typeUrl) return malformed(`the response is about ${String(answered)}`);
-    const parts: ReturnType<typeof resourceFieldOf>[] = [];
+    const parts: ResourceFromJson[] = [];
     for (const { start, end } of list.elements) {
-      parts.push(resourceFieldOf(JSON.parse(text.slice(start, end)) as JsonValue));
-      yield;
+      const element = text.slice(start, end);
+      const elsewhere = yield element.length > LARGE_RESOURCE ? element : undefined;
+      if (elsewhere?.ok === false) return malformed(elsewhere.reason);
+      parts.push(elsewhere?.value ?? resourceFieldOf(JSON.parse(element) as JsonValue));
     }
     const bytes = Buffer.concat([toBinary(desc, head), ...parts.map((part) => part.bytes)]);
     return { ok: true, message: { bytes, hasTtl: parts.some((part) => part.hasTtl) } };
   } catch (error) {
-    // The error of JSON.parse quotes the text.
-    if (error instanceof SyntaxError) return malformed('the body is not JSON');
-    return malformed(withoutValues(error instanceof Error ? error.message : String(error)));
+    return malformed(reasonOf(error));
+  }
+}
+
+/** The error of JSON.parse quotes the text. */
+function reasonOf(error: unknown): string {
+  if (error instanceof SyntaxError) return 'the body is not JSON';
+  return withoutValues(error instanceof Error ? error.message : String(error));
+}
+
+/** Reads one resource, on another thread. */
+export function largeResourceFromJson(text: string): Converted<ResourceFromJson> {
+  try {
+    return { ok: true, value: resourceFieldOf(JSON.parse(text) as JsonValue) };
+  } catch (error) {
+    return { ok: false, reason: reasonOf(error) };
   }
 }
 
@@ -91,10 +121,7 @@ function named({ typeUrl, ...rest }: JsonObject): JsonObject {
 
 const isEmpty = (value: JsonValue): boolean => value === '' || value === null;
 
-function resourceFieldOf(value: JsonValue): {
-  readonly bytes: Uint8Array;
-  readonly hasTtl: boolean;
-} {
+function resourceFieldOf(value: JsonValue): ResourceFromJson {
   const read = resourceFromJson(value, { unknownFields: 'ignore' });
   if (read.ok) {
     const isWrapped = read.typeUrl === TYPE_URL.resource;

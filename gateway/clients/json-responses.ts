@@ -3,6 +3,7 @@
  * over turns of the event loop. The peers take turns. Those of one peer are written one after the other, so that few
  * are half written; clients that are due the same response share its JSON.
  */
+import { conversions } from '../../authorities/index.js';
 import { sizeOf, wholeOf, type Chunks } from '../../protos/discovery-fields.js';
 import { responseToJson, type Converted } from '../../protos/discovery-json.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
@@ -52,6 +53,10 @@ class Writing implements LongRequest {
   readonly #turns: LongRequests;
   readonly #waiting = new Set<OnWritten>();
   #steps: ReturnType<typeof responseToJson> | undefined;
+  /** Another thread writes a large resource. */
+  #isElsewhere = false;
+  /** Its JSON. */
+  #large: Converted<Uint8Array> | undefined;
 
   constructor(message: Chunks, account: PeerAccount, turns: LongRequests) {
     this.#message = message;
@@ -69,17 +74,28 @@ class Writing implements LongRequest {
     };
   }
 
-  /** Writes one more resource. */
+  /** Writes one more resource. A large one is left to another thread, and the writing goes on when it is there. */
   continueRequest(): void {
+    if (this.#isElsewhere) return;
     this.#steps ??= responseToJson(wholeOf(this.#message));
-    const { done, value } = this.#steps.next();
-    if (done !== true) {
-      this.#turns.add(this);
-      return;
+    const { done, value } = this.#steps.next(this.#large);
+    this.#large = undefined;
+    if (done === true) this.#finish(value);
+    else if (value === undefined) this.#turns.add(this);
+    else {
+      this.#isElsewhere = true;
+      conversions.toJson(value, (json) => {
+        this.#isElsewhere = false;
+        this.#large = json;
+        if (this.#waiting.size > 0) this.#turns.add(this);
+      });
     }
-    this.json = value;
+  }
+
+  #finish(json: Converted<Chunks>): void {
+    this.json = json;
     this.#steps = undefined;
-    for (const tell of this.#waiting) tell(value);
+    for (const tell of this.#waiting) tell(json);
     this.#waiting.clear();
   }
 }

@@ -130,3 +130,53 @@ t.test('a REST source with 4,000 resources, which all change ten times', async (
   });
   noLongTurn(t, figures);
 });
+
+/** Endpoints as JSON: 30,000 are 0.8 MB in binary form. */
+function largeAssignmentJson(name: string, portValue: number): JsonObject {
+  const lbEndpoints = Array.from({ length: 30_000 }, (_, at) => ({
+    endpoint: { address: { socketAddress: { address: `10.0.${at >> 8}.${at & 255}`, portValue } } },
+  }));
+  return { '@type': TYPE, clusterName: name, endpoints: [{ lbEndpoints }] };
+}
+
+t.test(
+  'a REST source changes one resource of 2.8 MB of JSON, which clients poll by REST',
+  async (t) => {
+    const rest = await ScriptedRest.start();
+    t.teardown(() => rest.stop());
+    const authority = 'rest.example.com';
+    const name = xdstpName(authority, 'assignment', 'edge/large');
+    const publish = (version: number): void => {
+      rest.set('endpoints', String(version), [largeAssignmentJson(name, 8_000 + version)]);
+    };
+    publish(0);
+    const target = `127.0.0.1:${rest.port}`;
+    const source = { target, insecure: true, api_type: 'REST', refresh_delay: '200ms' };
+    const arena = await startArena(t, {
+      sources: { rest: source },
+      authorities: { [authority]: { sources: ['rest'] } },
+    });
+    const { gateway } = arena;
+    const get = async (): Promise<string> => {
+      const url = `http://127.0.0.1:${gateway.port}/v3/discovery:endpoints`;
+      const body = JSON.stringify({ resourceNames: [name] });
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body,
+      });
+      t.equal(response.status, 200);
+      return response.text();
+    };
+    const figures = await underAttack(t, arena, '5 changes of 2.8 MB of JSON', async () => {
+      for (let version = 1; version <= 5; version++) {
+        publish(version);
+        const deadlineMs = performance.now() + 20_000;
+        while (!(await get()).includes(`"portValue":${8_000 + version}`)) {
+          if (performance.now() > deadlineMs) throw new Error(`change ${version} does not come`);
+        }
+      }
+    });
+    noLongTurn(t, figures);
+  },
+);

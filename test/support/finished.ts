@@ -1,5 +1,5 @@
 /** @returns the result of work that is done step by step */
-export function finished<T>(steps: Generator<undefined, T, undefined>): T {
+export function finished<T>(steps: Generator<unknown, T, undefined>): T {
   for (;;) {
     const { done, value } = steps.next();
     if (done === true) return value;

@@ -5,11 +5,16 @@
  */
 import t from 'tap';
 import { wholeOf } from '../../../protos/discovery-fields.js';
-import { requestFromJson, responseToJson, type Converted } from '../../../protos/discovery-json.js';
+import {
+  largeResourceToJson,
+  requestFromJson,
+  responseToJson,
+  type Converted,
+} from '../../../protos/discovery-json.js';
 import { decodeSotwRequest, encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { bareResourceOf, encodeResourceField } from '../../../protos/resource-field.js';
 import { readClientNode } from '../../../protos/node-codec.js';
-import { CDS, SDS } from '../../support/mesh-names.js';
+import { CDS, EDS, SDS } from '../../support/mesh-names.js';
 import { encode } from './envoy-messages.js';
 
 const read = (json: unknown): Converted<Uint8Array> =>
@@ -195,5 +200,35 @@ t.test(
 t.test('bytes that are not a response are an error', (t) => {
   t.match(written(Buffer.from([0xff])), { ok: false, reason: /malformed/ });
   t.equal(written(Buffer.from([0x0a, 1, 0xff])).ok, false, 'no UTF-8');
+  t.end();
+});
+
+t.test('a large resource may be written elsewhere, and is the same', (t) => {
+  const type = 'envoy.config.endpoint.v3.ClusterLoadAssignment';
+  const endpoint = { health_status: 1, load_balancing_weight: { value: 7 } };
+  const lb_endpoints = Array<typeof endpoint>(10_000).fill(endpoint);
+  const large = encode(type, { cluster_name: 'a', endpoints: [{ lb_endpoints }] });
+  const small = encode(type, { cluster_name: 'b' });
+  const resources = [small, large, small].map((body) =>
+    bareResourceOf(encodeResourceField('one', 'v', EDS, body)),
+  );
+  const parts = { typeUrl: EDS, nonce: '7', versionInfo: 'v1', errors: [], resources };
+  const bytes = wholeOf(encodeSotwResponse(parts));
+  const inPlace = written(bytes);
+  const writing = responseToJson(bytes);
+  let elsewhere = 0;
+  let next = writing.next();
+  while (next.done !== true) {
+    if (next.value) elsewhere++;
+    next = writing.next(next.value && largeResourceToJson(next.value));
+  }
+  t.equal(elsewhere, 1);
+  t.equal(next.value.ok && wholeOf(next.value.value).toString(), inPlace.ok && inPlace.value);
+  t.match(JSON.parse(inPlace.ok ? inPlace.value : ''), { resources: [{}, {}, {}] });
+  const refused = responseToJson(bytes);
+  refused.next();
+  refused.next();
+  const reason = 'the thread ended';
+  t.strictSame(refused.next({ ok: false, reason }), { done: true, value: { ok: false, reason } });
   t.end();
 });

@@ -6,6 +6,7 @@ import t from 'tap';
 import {
   discoveryRequestToJson,
   discoveryResponseFromJson,
+  largeResourceFromJson,
 } from '../../../protos/rest-source-json.js';
 import { resourceToJson } from '../../../protos/json-resources.js';
 import { encodeNode } from '../../../protos/node-codec.js';
@@ -14,6 +15,7 @@ import { finished } from '../../support/finished.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 
 const CDS = TYPE_URL.cluster;
+const EDS = TYPE_URL.clusterLoadAssignment;
 
 function read(value: unknown, typeUrl: string = CDS) {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
@@ -133,5 +135,27 @@ t.test('a body that is not a response to the request is refused', (t) => {
 t.test('the length of a large resource is encoded', (t) => {
   const response = read({ resources: [{ '@type': CDS, name: 'x'.repeat(20_000) }] });
   t.match(response, { resources: [{ name: /^x{20000}$/ }] });
+  t.end();
+});
+
+t.test('a large resource may be read elsewhere, and is the same', (t) => {
+  const lbEndpoints = Array.from({ length: 10_000 }, () => ({ health_status: 'HEALTHY' }));
+  const large = { '@type': EDS, cluster_name: 'a', endpoints: [{ lb_endpoints: lbEndpoints }] };
+  const text = JSON.stringify({ resources: [{ '@type': EDS, cluster_name: 'b' }, large] });
+  const reading = discoveryResponseFromJson(text, EDS, 'made');
+  let elsewhere = 0;
+  let next = reading.next();
+  while (next.done !== true) {
+    if (next.value !== undefined) elsewhere++;
+    next = reading.next(next.value === undefined ? undefined : largeResourceFromJson(next.value));
+  }
+  t.equal(elsewhere, 1);
+  t.strictSame(next.value, finished(discoveryResponseFromJson(text, EDS, 'made')));
+  t.ok(next.value.ok);
+  const broken = discoveryResponseFromJson(text, EDS, 'made');
+  while (broken.next().value === undefined);
+  const reason = 'the thread ended';
+  const refused = { ok: false, code: 'malformed', reason };
+  t.strictSame(broken.next({ ok: false, reason }), { done: true, value: refused });
   t.end();
 });

@@ -1,0 +1,59 @@
+/**
+ * Goal: large resources are converted on another thread, in order, and a thread that ends fails its tasks alone.
+ * Method: real threads.
+ */
+import t from 'tap';
+import { ConversionThread } from '../../../authorities/conversion-thread.js';
+import type { Converted } from '../../../protos/discovery-json.js';
+import type { ResourceFromJson } from '../../../protos/rest-source-json.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
+import { until } from '../../support/until.js';
+
+const CLUSTER = { '@type': TYPE_URL.cluster, name: 'a' };
+const JSON_TEXT = JSON.stringify(CLUSTER);
+/** A `resources` field begins with its tag and length; the rest is an Any. */
+const FIELD_HEAD = 2;
+
+const fromJson = (thread: ConversionThread, text: string): Promise<Converted<ResourceFromJson>> =>
+  new Promise((resolve) => {
+    thread.fromJson(text, resolve);
+  });
+const toJson = (thread: ConversionThread, bytes: Uint8Array): Promise<Converted<Uint8Array>> =>
+  new Promise((resolve) => {
+    thread.toJson(bytes, resolve);
+  });
+
+t.test('a resource is converted both ways, and the thread ends when it is idle', async (t) => {
+  const thread = new ConversionThread(undefined, 1);
+  t.notOk(thread.isStarted);
+  const [read, unreadable] = await Promise.all([
+    fromJson(thread, JSON_TEXT),
+    fromJson(thread, '{'),
+  ]);
+  t.strictSame(unreadable, { ok: false, reason: 'the body is not JSON' });
+  if (!read.ok) throw new Error(read.reason);
+  t.notOk(read.value.hasTtl);
+  const any = read.value.bytes.subarray(FIELD_HEAD);
+  const written = await toJson(thread, any);
+  t.strictSame(JSON.parse(written.ok ? Buffer.from(written.value).toString() : ''), CLUSTER);
+  t.ok(any.length > 0, 'the caller keeps its bytes');
+  t.match(await toJson(thread, Buffer.from([0xff])), { ok: false });
+  await until('the thread ends', () => !thread.isStarted);
+  t.ok((await fromJson(thread, JSON_TEXT)).ok, 'and starts again');
+});
+
+t.test(
+  'a thread that ends fails what it was asked, and the next task starts another',
+  async (t) => {
+    const thread = new ConversionThread(new URL('data:text/javascript,process.exit(3)'));
+    const results = await Promise.all([fromJson(thread, JSON_TEXT), toJson(thread, Buffer.of())]);
+    const reason = 'the thread that converts large resources ended: exit code 3';
+    t.strictSame(results, [
+      { ok: false, reason },
+      { ok: false, reason },
+    ]);
+    t.notOk(thread.isStarted);
+    const broken = new ConversionThread(new URL('data:text/javascript,throw new Error("why")'));
+    t.match(await fromJson(broken, ''), { ok: false, reason: /ended: why/ });
+  },
+);
