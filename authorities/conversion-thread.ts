@@ -1,18 +1,36 @@
 /**
- * Converts large resources between their bytes and JSON on another thread: one cannot be split, and takes 150 ms for
- * 1 MB. The thread starts with the first one, and ends when it has had nothing to do for a minute.
+ * Converts on another thread what cannot be split and would keep the event loop: a large resource between its bytes and
+ * JSON (150 ms for 1 MB), and the resources of a file (800 ms for 1 MB of YAML). The thread starts with the first task, and
+ * ends when it has had nothing to do for a minute.
  */
 import { Worker } from 'node:worker_threads';
 import type { Converted } from '../protos/discovery-json.js';
 import type { ResourceFromJson } from '../protos/rest-source-json.js';
+import type { FileResource } from '../config/file-resource.js';
+import type { ParsedText } from './core/sources/good-files.js';
 
-/** An Any, or the JSON of a resource. */
-export type Task = Uint8Array | string;
+/** A file of resources. */
+export interface FileTask {
+  readonly path: string;
+  readonly text: string;
+}
 
-type Result = Converted<Uint8Array> | Converted<ResourceFromJson>;
+/** An Any, the JSON of a resource, or a file. */
+export type Task = Uint8Array | string | FileTask;
+
+type Result = Converted<Uint8Array> | Converted<ResourceFromJson> | Converted<ParsedText>;
+
+type Take = (result: Result, isMore: boolean) => void;
+
+/** A result, or a part of it. */
+export interface Message {
+  readonly result: Result;
+  readonly isMore: boolean;
+}
 
 const WORKER = new URL('./conversion-worker.js', import.meta.url);
-const MAX_HEAP_MIB = 512;
+/** YAML takes up to 200 times its size while it is read. */
+const MAX_HEAP_MIB = 2_048;
 const IDLE_MS = 60_000;
 
 export class ConversionThread {
@@ -20,7 +38,7 @@ export class ConversionThread {
   readonly #idleMs: number;
   #worker: Worker | undefined;
   /** In the order of their tasks. */
-  readonly #waiting: ((result: Result) => void)[] = [];
+  readonly #waiting: Take[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
 
   /** The parameters are for tests. */
@@ -41,17 +59,38 @@ export class ConversionThread {
   toJson(bytes: Uint8Array, onConverted: (json: Converted<Uint8Array>) => void): void {
     // A copy, since the bytes may be a part of others. The thread takes it over.
     const copy = Uint8Array.from(bytes);
-    this.#ask(copy, onConverted as (result: Result) => void, [copy.buffer]);
+    this.#ask(copy, onConverted as Take, [copy.buffer]);
   }
 
   /** @param onConverted as for `toJson`, with the resource */
   fromJson(text: string, onConverted: (resource: Converted<ResourceFromJson>) => void): void {
-    this.#ask(text, onConverted as (result: Result) => void, []);
+    this.#ask(text, onConverted as Take, []);
   }
 
-  #ask(task: Task, onConverted: (result: Result) => void, transfer: ArrayBuffer[]): void {
+  /** @param onParsed as for `toJson`, with its resources, as `parseResourceFile` finds them, or its problems */
+  parseFile(file: FileTask, onParsed: (parsed: ParsedText) => void): void {
+    const resources: FileResource[] = [];
+    const take = (result: Converted<ParsedText>, isMore: boolean): void => {
+      if (result.ok) resources.push(...result.value.resources);
+      if (isMore) return;
+      const problems = result.ok ? [] : [`${file.path}: cannot be read: ${result.reason}`];
+      onParsed(result.ok ? { ...result.value, resources } : { ok: false, problems, resources: [] });
+    };
+    this.#ask(file, take as Take, []);
+  }
+
+  /** What is still to be converted is dropped. */
+  end(): void {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    this.#waiting.length = 0;
     clearTimeout(this.#idleTimer);
-    this.#waiting.push(onConverted);
+    void worker?.terminate();
+  }
+
+  #ask(task: Task, take: Take, transfer: ArrayBuffer[]): void {
+    clearTimeout(this.#idleTimer);
+    this.#waiting.push(take);
     this.#worker ??= this.#start();
     this.#worker.ref();
     this.#worker.postMessage(task, transfer);
@@ -63,15 +102,17 @@ export class ConversionThread {
       // Options of the main thread, such as a debugger, are not for this one.
       execArgv: [],
     });
-    worker.on('message', (result: Result) => {
-      this.#waiting.shift()?.(result);
+    worker.on('message', ({ result, isMore }: Message) => {
+      // After `end`, nothing waits.
+      const take = isMore ? this.#waiting[0] : this.#waiting.shift();
+      take?.(result, isMore);
       if (this.#waiting.length === 0) this.#endWhenIdle(worker);
     });
     const fail = (why: string): void => {
       if (this.#worker !== worker) return;
       this.#worker = undefined;
-      const reason = `the thread that converts large resources ended: ${why}`;
-      for (const tell of this.#waiting.splice(0)) tell({ ok: false, reason });
+      const reason = `the thread that converts it ended: ${why}`;
+      for (const take of this.#waiting.splice(0)) take({ ok: false, reason }, false);
     };
     // Such as no memory left.
     worker.on('error', (error) => {

@@ -1,17 +1,38 @@
-/** A thread that converts large resources between their bytes and JSON, one after the other. See conversion-thread.ts. */
+/** A thread that converts resources and reads files of resources, one after the other. See conversion-thread.ts. */
 import { parentPort, type Transferable } from 'node:worker_threads';
 import { largeResourceToJson } from '../protos/discovery-json.js';
 import { largeResourceFromJson } from '../protos/rest-source-json.js';
-import type { Task } from './conversion-thread.js';
+import type { Message, Task } from './conversion-thread.js';
+import type { ParsedText } from './core/sources/good-files.js';
+import { parsedFile } from './parsed-file.js';
+
+/** Resources of a file in one message: to receive them takes the other thread some 5 ms. A count. */
+const RESOURCES_PER_MESSAGE = 2_000;
+
+const send = (message: Message, moved: Transferable[] = []): void => {
+  parentPort?.postMessage(message, moved);
+};
 
 parentPort?.on('message', (task: Task) => {
-  const result = typeof task === 'string' ? largeResourceFromJson(task) : largeResourceToJson(task);
-  parentPort?.postMessage(result, moved(result.ok ? result.value : undefined));
+  if (typeof task === 'string') {
+    const result = largeResourceFromJson(task);
+    send({ result, isMore: false }, result.ok ? movable(result.value.bytes) : []);
+  } else if (task instanceof Uint8Array) {
+    const result = largeResourceToJson(task);
+    send({ result, isMore: false }, result.ok ? movable(result.value) : []);
+  } else sendInPieces(parsedFile(task.text, task.path));
 });
 
+function sendInPieces(parsed: ParsedText): void {
+  const { length } = parsed.resources;
+  for (let at = 0, isMore = true; isMore; at += RESOURCES_PER_MESSAGE) {
+    isMore = at + RESOURCES_PER_MESSAGE < length;
+    const resources = parsed.resources.slice(at, at + RESOURCES_PER_MESSAGE);
+    send({ result: { ok: true, value: { ...parsed, resources } }, isMore });
+  }
+}
+
 /** The bytes, without a copy if nothing else is in their memory. */
-function moved(value: Uint8Array | { readonly bytes: Uint8Array } | undefined): Transferable[] {
-  const bytes = value instanceof Uint8Array ? value : value?.bytes;
-  const isAlone = bytes?.byteLength === bytes?.buffer.byteLength;
-  return bytes && isAlone ? [bytes.buffer as ArrayBuffer] : [];
+function movable({ buffer, byteLength }: Uint8Array): Transferable[] {
+  return byteLength === buffer.byteLength ? [buffer as ArrayBuffer] : [];
 }

@@ -286,6 +286,11 @@ export class FederatedClient {
       });
     }
     const files = new FilesystemSource(spec, {
+      onPart: (resources) => {
+        this.#guard(() => {
+          this.#federation.handlePart(machine.id, { resources, nowMs: this.nowMs });
+        });
+      },
       onLoaded: (loaded) => {
         this.#guard(() => {
           this.#federation.handleLoaded(machine.id, { ...loaded, nowMs: this.nowMs });

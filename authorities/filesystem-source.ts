@@ -9,16 +9,25 @@
 import { readdirSync, statSync, watch, type Dirent, type FSWatcher } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import type { FileResource } from '../config/file-resource.js';
 import type { PathSourceSpec } from '../config/model.js';
-import { formatProblem } from '../config/problems.js';
 import { encodedFormOf } from '../config/encoded-file.js';
 import { readRegularFile } from '../config/regular-file.js';
 import { inOneLine, whyUnreadable } from '../config/unreadable-file.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from '../config/utf8.js';
-import { parseResourceFile } from '../config/resource-file.js';
-import { GoodFiles, type FoundFile, type GoodLoad } from './core/sources/good-files.js';
+import { ConversionThread, type FileTask } from './conversion-thread.js';
+import { parsedFile } from './parsed-file.js';
+import {
+  GoodFiles,
+  type FoundFile,
+  type GoodLoad,
+  type ParsedText,
+} from './core/sources/good-files.js';
 
 export interface FilesystemHandlers {
+  /** Some new or changed resources of a large load, before the load itself. */
+  onPart(resources: readonly FileResource[]): void;
+  /** Not called if nothing is different from the last call. */
   onLoaded(loaded: GoodLoad): void;
   /** The directory or file does not exist or is not readable. */
   onUnreadable(): void;
@@ -29,8 +38,20 @@ export interface FilesystemHandlers {
 const SETTLE_MS = 50;
 const RESOURCE_FILE = /\.(ya?ml|json|pb|pb_text|textproto)$/;
 
+/** Texts that changed are parsed at once up to this length in all: some 15 ms. Characters. */
+const AT_ONCE_LENGTH = 16_384;
+
+/** Resources of a large load that are given in one turn: some 10 ms. A count. */
+const RESOURCES_PER_PART = 500;
+
+interface Reading {
+  readonly loaded?: GoodLoad;
+  readonly problems: readonly string[];
+}
+
 /** For a single reading. */
 const IGNORE: FilesystemHandlers = {
+  onPart: () => undefined,
   onLoaded: () => undefined,
   onUnreadable: () => undefined,
   onProblems: () => undefined,
@@ -39,10 +60,16 @@ const IGNORE: FilesystemHandlers = {
 export class FilesystemSource {
   readonly #spec: PathSourceSpec;
   readonly #handlers: FilesystemHandlers;
-  readonly #good = new GoodFiles((text, path) => {
-    const parsed = parseResourceFile(text, path);
-    return parsed.ok ? parsed : { ...parsed, problems: parsed.problems.map(formatProblem) };
-  });
+  /** Files of the present reading that another thread has parsed, by path. */
+  readonly #parsed = new Map<string, ParsedText>();
+  readonly #good = new GoodFiles((text, path) => this.#parsed.get(path) ?? parsedFile(text, path));
+  readonly #thread = new ConversionThread();
+  #isParsing = false;
+  #isClosed = false;
+  /** What was told last; undefined: nothing, or that nothing is there. */
+  #loaded: GoodLoad | undefined;
+  /** Something changed while the files of the last change were parsed. */
+  #hasChanged = false;
   #watchers: FSWatcher[] = [];
   #timer: NodeJS.Timeout | undefined;
   #problems: readonly string[] = [];
@@ -52,7 +79,7 @@ export class FilesystemSource {
     this.#handlers = handlers;
   }
 
-  /** Loads before it returns, then after each change. */
+  /** Loads before it returns, then after each change. Only then are large files parsed on another thread. */
   start(): void {
     this.#rewatch();
     this.#load();
@@ -60,6 +87,8 @@ export class FilesystemSource {
 
   close(): void {
     clearTimeout(this.#timer);
+    this.#isClosed = true;
+    this.#thread.end();
     for (const watcher of this.#watchers) watcher.close();
     this.#watchers = [];
   }
@@ -99,27 +128,86 @@ export class FilesystemSource {
     if (this.#timer) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
+      if (this.#isParsing) {
+        this.#hasChanged = true;
+        return;
+      }
       // Watch first, since directories may be new, gone or replaced; then read. Whatever changes
       // during the read triggers another one.
       this.#rewatch();
-      this.#load();
+      this.#reload();
     }, SETTLE_MS);
     this.#timer.unref();
   }
 
   /** Reads once, without a watch. `loaded` is absent if the directory or file is not there. */
-  read(): { readonly loaded?: GoodLoad; readonly problems: readonly string[] } {
-    const listed = listFiles(this.#spec.path);
-    if ('problem' in listed) return { problems: [listed.problem] };
-    const loaded = this.#good.load(listed.files.map(readFound), [...listed.closed.keys()]);
-    return { loaded, problems: [...listed.closed.values(), ...loaded.problems] };
+  read(): Reading {
+    return this.#readingOf(findFiles(this.#spec.path));
   }
 
-  #load(): void {
-    const { loaded, problems } = this.read();
+  #readingOf(found: Found): Reading {
+    if ('problem' in found) return { problems: [found.problem] };
+    const loaded = this.#good.load(found.files, [...found.closed.keys()]);
+    return { loaded, problems: [...found.closed.values(), ...loaded.problems] };
+  }
+
+  #load(found = findFiles(this.#spec.path)): void {
+    this.#give(this.#readingOf(found));
+  }
+
+  #give({ loaded, problems }: Reading): void {
     this.#tell(problems);
-    if (loaded) this.#handlers.onLoaded(loaded);
-    else this.#handlers.onUnreadable();
+    const last = this.#loaded;
+    this.#loaded = loaded;
+    if (!loaded) this.#handlers.onUnreadable();
+    else if (!last || !isSame(loaded, last)) this.#handlers.onLoaded(loaded);
+  }
+
+  #reload(): void {
+    const found = findFiles(this.#spec.path);
+    const changed = 'files' in found ? found.files.flatMap((file) => this.#newTextOf(file)) : [];
+    const length = changed.reduce((sum, { text }) => sum + text.length, 0);
+    if (length <= AT_ONCE_LENGTH) this.#load(found);
+    else {
+      this.#isParsing = true;
+      this.#parseNext(changed, found);
+    }
+  }
+
+  #newTextOf(file: FoundFile): readonly FileTask[] {
+    return 'text' in file && this.#good.isNew(file.path, file.text) ? [file] : [];
+  }
+
+  #parseNext([file, ...others]: readonly FileTask[], found: Found): void {
+    if (file) {
+      this.#thread.parseFile(file, (parsed) => {
+        this.#parsed.set(file.path, parsed);
+        this.#parseNext(others, found);
+      });
+      return;
+    }
+    const reading = this.#readingOf(found);
+    this.#parsed.clear();
+    const known = new Set(this.#loaded?.resources);
+    const changed = reading.loaded?.resources.filter((resource) => !known.has(resource)) ?? [];
+    this.#giveParts(changed, () => {
+      this.#give(reading);
+      this.#isParsing = false;
+      if (this.#hasChanged) this.#schedule();
+      this.#hasChanged = false;
+    });
+  }
+
+  #giveParts(resources: readonly FileResource[], then: () => void): void {
+    setImmediate(() => {
+      if (this.#isClosed) return;
+      if (resources.length === 0) {
+        then();
+        return;
+      }
+      this.#handlers.onPart(resources.slice(0, RESOURCES_PER_PART));
+      this.#giveParts(resources.slice(RESOURCES_PER_PART), then);
+    });
   }
 
   /** The problems of the latest reading, as `onProblems` got them. */
@@ -134,6 +222,12 @@ export class FilesystemSource {
     this.#handlers.onProblems(problems);
   }
 }
+
+/** Files that did not change have the same resources. */
+const isSame = (one: GoodLoad, other: GoodLoad): boolean =>
+  one.isWhole === other.isWhole &&
+  one.resources.length === other.resources.length &&
+  one.resources.every((resource, at) => resource === other.resources[at]);
 
 /** All directories above this one, each with its entry on the way. */
 function ancestorsOf(path: string): readonly { directory: string; entry: string }[] {
@@ -155,18 +249,20 @@ function readFound(path: string): FoundFile {
   }
 }
 
-interface Listed {
-  readonly files: readonly string[];
-  /** Directory that cannot be listed → the problem. */
-  readonly closed: ReadonlyMap<string, string>;
-}
+type Found =
+  | { readonly problem: string }
+  | {
+      readonly files: readonly FoundFile[];
+      /** Directory that cannot be listed → the problem. */
+      readonly closed: ReadonlyMap<string, string>;
+    };
 
-function listFiles(path: string): Listed | { readonly problem: string } {
+function findFiles(path: string): Found {
   try {
-    if (!statSync(path).isDirectory()) return { files: [path], closed: new Map() };
+    if (!statSync(path).isDirectory()) return { files: [readFound(path)], closed: new Map() };
     const entries = readdirSync(path, { withFileTypes: true });
     const closed = new Map<string, string>();
-    return { files: filesIn(path, entries, closed).sort(), closed };
+    return { files: filesIn(path, entries, closed).sort().map(readFound), closed };
   } catch (error) {
     return { problem: unreadable(path, error) };
   }

@@ -13,9 +13,10 @@ import { TYPE_URL, TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { toCamelCase } from './defaults.js';
 import { encodedFormOf, parseEncodedFile } from './encoded-file.js';
 import type { FileResource, ResourceFileResult } from './file-resource.js';
+import { jsonDocument } from './json-document.js';
 import { didYouMean } from './nearest.js';
 import { sortProblems, type Path, type Problem } from './problems.js';
-import { readDocuments, type PositionedDocument } from './yaml-positions.js';
+import { readDocuments, type DocumentsRead, type PositionedDocument } from './yaml-positions.js';
 
 /**
  * A file → its resources in its order, or all problems. One bad resource refuses its whole document (YAML
@@ -28,7 +29,7 @@ import { readDocuments, type PositionedDocument } from './yaml-positions.js';
 export function parseResourceFile(text: string, file: string): ResourceFileResult {
   const form = encodedFormOf(file);
   if (form) return parseEncodedFile(text, file, form);
-  const { documents, problems: unreadable } = readDocuments(text, file, { isSecret: true });
+  const { documents, problems: unreadable } = readText(text, file);
   const problems = [...unreadable];
   const resources: FileResource[] = [];
   const seen = new Set<string>();
@@ -59,6 +60,12 @@ export function parseResourceFile(text: string, file: string): ResourceFileResul
   return problems.length > 0
     ? { ok: false, problems: sortProblems(problems), resources }
     : { ok: true, resources };
+}
+
+function readText(text: string, file: string): Pick<DocumentsRead, 'documents' | 'problems'> {
+  const slowly = (): DocumentsRead => readDocuments(text, file, { isSecret: true });
+  const json = jsonDocument(text, () => slowly().documents[0]);
+  return json ? { documents: [json], problems: [] } : slowly();
 }
 
 interface Entries {

@@ -184,6 +184,14 @@ export class Federation {
     this.#sources.server(source)?.handleCredentialsChanged(nowMs);
   }
 
+  /** See `FileSource.handlePart`. */
+  handlePart(source: string, { resources, nowMs }: FileLoad): void {
+    const files = this.#sources.file(source);
+    if (!files) return;
+    files.handlePart(resources);
+    this.#dispatch(files, nowMs);
+  }
+
   handleLoaded(source: string, load: FileLoad): void {
     const files = this.#sources.file(source);
     if (!files) return;

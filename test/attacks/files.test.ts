@@ -3,11 +3,13 @@
  * and no more (docs/SECURITY.md, "Attacks").
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { DeltaClient } from '../support/delta-client.js';
 import { httpRequest } from '../support/http.js';
+import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
 import { noLongTurn, startArena, underAttack, type Arena } from './arena.js';
 
@@ -107,5 +109,43 @@ t.test('a pipe, a device or a huge file in place of the map is refused', async (
     slowestMs = await slowestLiveMs(arena, attack());
   });
   t.ok(slowestMs <= MAX_LIVE_MS, `/live within ${slowestMs.toFixed(0)} ms`);
+  noLongTurn(t, figures);
+});
+
+t.test('a file of 5,000 resources, which all change three times', async (t) => {
+  const directory = folder(t);
+  const authority = 'files.example.com';
+  const TYPE = TYPE_URLS.assignment;
+  const names = Array.from({ length: 5_000 }, (_, at) =>
+    xdstpName(authority, 'assignment', `edge/${at}`),
+  );
+  const write = (portValue: number): void => {
+    const endpoint = { address: { socketAddress: { address: '10.0.0.1', portValue } } };
+    const endpoints = [{ lbEndpoints: Array(5).fill({ endpoint }) }];
+    const resources = names.map((clusterName) => ({ '@type': TYPE, clusterName, endpoints }));
+    writeFileSync(join(directory, '.new'), JSON.stringify({ resources }));
+    renameSync(join(directory, '.new'), join(directory, 'all.json'));
+  };
+  write(8_000);
+  const arena = await startArena(t, {
+    sources: { files: { path: directory } },
+    authorities: { [authority]: { sources: ['files'] } },
+  });
+  const client = new DeltaClient({ port: arena.gateway.port });
+  t.teardown(() => {
+    client.close();
+  });
+  client.subscribe(TYPE, [xdstpName(authority, 'assignment', 'edge/*')]);
+  const wait = { timeoutMs: 30_000 };
+  await until('the client has them', () => client.held(TYPE).size === names.length, wait);
+  const figures = await underAttack(t, arena, '3 × 5,000 resources in a file', async () => {
+    for (const portValue of [8_001, 8_002, 8_003]) {
+      const before = new Map(client.held(TYPE));
+      write(portValue);
+      const hasChanged = (name: string): boolean =>
+        client.held(TYPE).get(name) !== before.get(name);
+      await until('all have changed', () => names.every(hasChanged), wait);
+    }
+  });
   noLongTurn(t, figures);
 });

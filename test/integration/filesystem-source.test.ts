@@ -48,6 +48,7 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
   const source = new FilesystemSource(
     { kind: 'path', name: 'files', path: join(root, path) },
     {
+      onPart: () => undefined,
       onLoaded: ({ resources }) => {
         names = resources.map((resource) => resource.name).sort();
         tell();

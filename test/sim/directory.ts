@@ -153,9 +153,15 @@ class DirectoryReader {
     const { instance } = this;
     const { name } = this.#directory.server;
     const files = this.#directory.list();
+    const loaded = files && this.#good.load(files);
+    const { federation, machine, nowMs } = instance;
+    for (const resource of machine.spec.hasSmallPortions ? (loaded?.resources ?? []) : []) {
+      instance.act(() => {
+        federation.handlePart(name, { resources: [resource], nowMs });
+      });
+    }
     instance.act(() => {
-      const { federation, nowMs } = instance;
-      if (files) federation.handleLoaded(name, { ...this.#good.load(files), nowMs });
+      if (loaded) federation.handleLoaded(name, { ...loaded, nowMs });
       else federation.handleUnreadable(name, nowMs);
     });
   }

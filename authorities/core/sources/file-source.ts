@@ -25,13 +25,24 @@ export interface RefusedResource {
   readonly reason: string;
 }
 
+/** By type and name. */
+type Loaded = Map<string, Map<string, SourceEntry>>;
+
+function typeIn(loaded: Loaded, typeUrl: string): Map<string, SourceEntry> {
+  const known = loaded.get(typeUrl);
+  if (known) return known;
+  const made = new Map<string, SourceEntry>();
+  loaded.set(typeUrl, made);
+  return made;
+}
+
 export class FileSource implements Source {
   readonly name: string;
   readonly id: string;
   readonly contents = new SourceContents();
   readonly answersInParts = false;
   readonly #rights: PublishingRights;
-  #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
+  #loaded: Loaded = new Map();
   #liveSinceMs: number | undefined;
   #unreadable = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
@@ -77,22 +88,36 @@ export class FileSource implements Source {
     return this.#refused;
   }
 
+  /**
+   * Some resources of a load to come, so that not all of them change in one turn. The first load is not taken in parts: it
+   * answers all names together. Removals come with `handleLoaded`.
+   */
+  handlePart(resources: readonly FileResource[]): void {
+    for (const resource of resources) {
+      const taken = this.#entryOf(resource);
+      if (!taken.ok || this.#liveSinceMs === undefined) continue;
+      const { entry } = taken;
+      const { name, typeUrl } = entry.projection;
+      typeIn(this.#loaded, typeUrl).set(name.key, entry);
+      if (this.contents.isWanted(typeUrl, name)) this.contents.put(entry, false);
+    }
+    this.#onInput();
+  }
+
   /** @returns the refused resources, and why. */
   handleLoaded({ nowMs, ...read }: FileLoad): readonly RefusedResource[] {
     this.#read = read;
     const { resources } = read;
     const refused: RefusedResource[] = [];
     this.#refused = refused;
-    const loaded = new Map<string, Map<string, SourceEntry>>();
+    const loaded: Loaded = new Map();
     for (const resource of resources) {
       const taken = this.#entryOf(resource);
       if (!taken.ok) refused.push({ name: resource.name, reason: taken.reason });
       const entry = taken.ok ? taken.entry : taken.lastGood;
       if (!entry) continue;
       const { name, typeUrl } = entry.projection;
-      let type = loaded.get(typeUrl);
-      if (!type) loaded.set(typeUrl, (type = new Map<string, SourceEntry>()));
-      type.set(name.key, entry);
+      typeIn(loaded, typeUrl).set(name.key, entry);
     }
     this.#loaded = loaded;
     this.#liveSinceMs ??= nowMs;

@@ -62,11 +62,16 @@ export class GoodFiles {
     return { resources: withoutDuplicates(resources, problems), isWhole, problems };
   }
 
+  /** Will `load` parse this text? */
+  isNew(path: string, text: string): boolean {
+    return this.#lastGood.get(path)?.text !== text;
+  }
+
   #read(file: FoundFile): readonly string[] {
     const { path } = file;
     if ('problem' in file) return [file.problem];
     const { text } = file;
-    if (this.#lastGood.get(path)?.text === text) return [];
+    if (!this.isNew(path, text)) return [];
     const parsed = this.#parse(text, path);
     if (parsed.ok) {
       this.#lastGood.set(path, { text, resources: parsed.resources, isWhole: true });

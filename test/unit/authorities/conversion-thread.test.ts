@@ -4,6 +4,7 @@
  */
 import t from 'tap';
 import { ConversionThread } from '../../../authorities/conversion-thread.js';
+import type { ParsedText } from '../../../authorities/core/sources/good-files.js';
 import type { Converted } from '../../../protos/discovery-json.js';
 import type { ResourceFromJson } from '../../../protos/rest-source-json.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
@@ -47,7 +48,7 @@ t.test(
   async (t) => {
     const thread = new ConversionThread(new URL('data:text/javascript,process.exit(3)'));
     const results = await Promise.all([fromJson(thread, JSON_TEXT), toJson(thread, Buffer.of())]);
-    const reason = 'the thread that converts large resources ended: exit code 3';
+    const reason = 'the thread that converts it ended: exit code 3';
     t.strictSame(results, [
       { ok: false, reason },
       { ok: false, reason },
@@ -57,3 +58,32 @@ t.test(
     t.match(await fromJson(broken, ''), { ok: false, reason: /ended: why/ });
   },
 );
+
+t.test('a file is read in pieces, with its problems', async (t) => {
+  const thread = new ConversionThread();
+  t.teardown(() => {
+    thread.end();
+  });
+  const parse = (text: string): Promise<ParsedText> =>
+    new Promise((resolve) => {
+      thread.parseFile({ path: '/srv/x.yaml', text }, resolve);
+    });
+  const clusters = Array.from({ length: 4_001 }, (_, at) => ({ ...CLUSTER, name: `c${at}` }));
+  const all = await parse(clusters.map((cluster) => JSON.stringify(cluster)).join('\n---\n'));
+  t.ok(all.ok);
+  t.strictSame(
+    all.resources.map(({ name }) => name),
+    clusters.map(({ name }) => name),
+  );
+  t.match(await parse('resources: ['), {
+    ok: false,
+    problems: [/^\/srv\/x.yaml:1:/],
+    resources: [],
+  });
+  t.strictSame(await parse(''), { ok: true, resources: [] });
+  const broken = new ConversionThread(new URL('data:text/javascript,process.exit(3)'));
+  const failed = new Promise((resolve) => {
+    broken.parseFile({ path: '/srv/x.yaml', text: '' }, resolve);
+  });
+  t.match(await failed, { ok: false, problems: [/^\/srv\/x.yaml: cannot be read: .*exit code 3/] });
+});

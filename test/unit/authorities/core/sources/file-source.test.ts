@@ -59,6 +59,32 @@ t.test('a directory is silent before it is read, and then answers all subscripti
   t.end();
 });
 
+t.test(
+  'the parts of a large load change and add resources; the load removes, and the first load is whole',
+  (t) => {
+    const driver = started();
+    const give = (...resources: readonly FileResource[]): void => {
+      driver.federation.handlePart('f', { resources, nowMs: driver.nowMs });
+      driver.federation.handlePart('gone', { resources, nowMs: driver.nowMs });
+      driver.pump();
+    };
+    const watcher = driver.watching(a, glob);
+    const first = [resource(a), resource(member('m'))];
+    give(...first);
+    t.strictSame(watcher.take(), []);
+    load(driver, ...first);
+    t.strictSame(watcher.take().length, 3);
+    const second = [resource(a, '2'), resource(member('n')), resource(b), resource('no name')];
+    give(...second);
+    t.strictSame(watcher.take(), [`changed ${a} 2`, `changed ${member('n')} 1`]);
+    load(driver, ...second);
+    driver.advance(60_000);
+    t.ok(watcher.take().includes(`removed ${member('m')}`));
+    t.strictSame([...(driver.federation.source('f')?.names?.(THING) ?? [])], [a, member('n'), b]);
+    t.end();
+  },
+);
+
 t.test('while a file is unreadable, missing names may be in it (invariant 3)', (t) => {
   const driver = started();
   const loadPart = (...resources: readonly FileResource[]): void => {
