@@ -4,9 +4,9 @@
  * ends when it has had nothing to do for a minute.
  */
 import { Worker } from 'node:worker_threads';
+import type { FileResource } from '../config/file-resource.js';
 import type { Converted } from '../protos/discovery-json.js';
 import type { ResourceFromJson } from '../protos/rest-source-json.js';
-import type { FileResource } from '../config/file-resource.js';
 import type { ParsedText } from './core/sources/good-files.js';
 
 /** A file of resources. */
@@ -103,7 +103,8 @@ export class ConversionThread {
       execArgv: [],
     });
     worker.on('message', ({ result, isMore }: Message) => {
-      // After `end`, nothing waits.
+      // A thread that was ended may have sent this before.
+      if (this.#worker !== worker) return;
       const take = isMore ? this.#waiting[0] : this.#waiting.shift();
       take?.(result, isMore);
       if (this.#waiting.length === 0) this.#endWhenIdle(worker);
