@@ -23,6 +23,24 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     to: 'if (!collection.complete && collection.members.size === 0) {',
   },
   {
+    title: 'sotw: a removed cluster stays in the segments of its collection',
+    file: `${GATEWAY}/cache/whole-set.ts`,
+    from: 'segment.delete(key);\n    this.#dissolveSparse(segment);',
+    to: '',
+  },
+  {
+    title: 'sotw: a segment is not encoded again when a member changes',
+    file: `${GATEWAY}/cache/whole-set.ts`,
+    from: 'this.#bare = undefined;\n    this.#wrapped = undefined;',
+    to: '',
+  },
+  {
+    title: 'sotw: a cluster of a segment that is subscribed by its name too is in the set twice',
+    file: `${GATEWAY}/sotw/set-draft.ts`,
+    from: '!this.#named.has(segment) && limit.takesEach(segment, typeUrl)',
+    to: 'limit.takesEach(segment, typeUrl)',
+  },
+  {
     title: 'sotw: a NACK is ignored',
     file: `${GATEWAY}/sotw/sotw-session.ts`,
     from: "if (responseNonce === '') return;",
