@@ -173,6 +173,8 @@ export class SotwStream implements SourceStream {
     const state = this.#types.get(subscription.typeUrl);
     state?.leftOut.delete(subscription);
     state?.awaited.delete(subscription);
+    // It may be left again before the members came that were lost when it was left first (seed 139901).
+    const members = Math.max(subscription.membersLeft, state?.lost.get(subscription)?.members ?? 0);
     state?.lost.delete(subscription);
     state?.lacking.delete(subscription);
     const text = textOf(subscription);
@@ -180,7 +182,7 @@ export class SotwStream implements SourceStream {
     const wasSent = subscription.name.isGlob
       ? state?.names.has(text) === true
       : subscription.status === 'present';
-    if (state && wasSent) noteLeft(state.left, text, subscription.membersLeft);
+    if (state && wasSent) noteLeft(state.left, text, members);
     this.#changed.add(subscription.typeUrl);
     // A late response of a whole type answers its collections too.
     if (isWholeInSotw(subscription.typeUrl)) this.#answers.forget(subscription);

@@ -182,6 +182,26 @@ t.test(
 );
 
 t.test(
+  'a collection that was left again before its members came lacks those of the first time (seed 139901)',
+  (t) => {
+    const { stream, subscribe, unsubscribe, requests, respond } = withTwoMembers();
+    // Of all these requests the server reads none: their nonce is old.
+    for (let time = 0; time < 2; time++) {
+      unsubscribe(EDS, '*');
+      requests();
+      subscribe(EDS, '*');
+      requests();
+    }
+    for (const version of ['2', '3']) {
+      respond(EDS, version, [bare(EDS, 'c')]);
+      requests();
+    }
+    t.equal(stream.mustRestart, true, 'one member of three');
+    t.end();
+  },
+);
+
+t.test(
   'a collection whose members came after it was left is left out of the ACK and requested again (seed 108994)',
   (t) => {
     for (const typeUrl of [EDS, CDS]) {
