@@ -29,7 +29,7 @@ export interface Message {
 }
 
 const WORKER = new URL('./conversion-worker.js', import.meta.url);
-/** YAML takes up to 200 times its size while it is read. */
+/** YAML takes some 100 times its size while it is read. */
 const MAX_HEAP_MIB = 2_048;
 const IDLE_MS = 60_000;
 

@@ -64,7 +64,7 @@ export function parseResourceFile(text: string, file: string): ResourceFileResul
 
 function readText(text: string, file: string): Pick<DocumentsRead, 'documents' | 'problems'> {
   const slowly = (): DocumentsRead => readDocuments(text, file, { isSecret: true });
-  const json = jsonDocument(text, () => slowly().documents[0]);
+  const json = jsonDocument(text, file, () => slowly().documents[0]);
   return json ? { documents: [json], problems: [] } : slowly();
 }
 

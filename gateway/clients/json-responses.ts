@@ -92,8 +92,9 @@ class Writing implements LongRequest {
     }
   }
 
+  /** A failure is not kept: that of the other thread may pass. */
   #finish(json: Converted<Chunks>): void {
-    this.json = json;
+    if (json.ok) this.json = json;
     this.#steps = undefined;
     for (const tell of this.#waiting) tell(json);
     this.#waiting.clear();

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { jsonDocument } from '../../../config/json-document.js';
+import { parseResourceFile } from '../../../config/resource-file.js';
 import { readDocuments } from '../../../config/yaml-positions.js';
 
 const slowly = (text: string) => readDocuments(text, 'x.json').documents[0];
@@ -17,7 +18,7 @@ t.test('JSON has the value that the YAML library finds, in any spelling', (t) =>
       fc.constantFrom(0, 2),
       (value, indent) => {
         const text = JSON.stringify(value, null, indent);
-        const read = jsonDocument(text, () => assert.fail('not needed'));
+        const read = jsonDocument(text, 'x.json', () => assert.fail('not needed'));
         assert.ok(read, text);
         const other = slowly(text);
         // It refuses keys of more than 1,024 characters.
@@ -42,20 +43,40 @@ t.test('other texts, and duplicate keys, are left to the YAML library', (t) => {
     '{',
   ]) {
     t.equal(
-      jsonDocument(text, () => undefined),
+      jsonDocument(text, 'x.json', () => undefined),
       undefined,
       text,
     );
   }
-  t.ok(jsonDocument('{ "a\\\\": ":\\":", "b": [":"] }', () => undefined));
+  t.ok(jsonDocument('{ "a\\\\": ":\\":", "b": [":"] }', 'x.json', () => undefined));
   t.end();
 });
 
 t.test('a problem has the position that the library finds', (t) => {
   const text = '{\n  "resources": [ 1,\n  2 ]\n}';
-  const document = jsonDocument(text, () => slowly(text));
+  const document = jsonDocument(text, 'x.json', () => slowly(text));
   t.match(document?.problem(['resources', 1], 'wrong'), { file: 'x.json', line: 3, column: 3 });
   t.match(document?.problem(['resources', 0], 'wrong'), { line: 2 });
-  t.throws(() => jsonDocument('{}', () => undefined)?.problem([], 'wrong'), /cannot read/);
+  const refused = jsonDocument('{}', 'x.json', () => undefined);
+  t.strictSame(refused?.problem(['a'], 'wrong', 'mend it'), {
+    file: 'x.json',
+    line: 1,
+    column: 1,
+    field: '',
+    message: 'wrong',
+    remedy: 'mend it',
+  });
+  t.end();
+});
+
+t.test('of a text that nests deeply, the YAML library is not asked', (t) => {
+  const type = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+  const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`;
+  const nested = `{ "@type": "${type}", "name": "a", "metadata": { "filter_metadata": { "x": ${deep} } } }`;
+  for (const text of [`${'['.repeat(100_000)}${']'.repeat(100_000)}`, nested]) {
+    t.ok(jsonDocument(text, 'x.json', () => assert.fail('asked'))?.problem([], 'wrong'));
+    t.match(parseResourceFile(text, 'x.json'), { ok: false, problems: [{ line: 1, column: 1 }] });
+  }
+  t.match(parseResourceFile(`[{ "${'k'.repeat(2_000)}": 1 }]`, 'x.json'), { ok: false });
   t.end();
 });
