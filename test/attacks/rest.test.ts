@@ -10,7 +10,7 @@ import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { ScriptedRest } from '../support/scripted-rest.js';
 import { until } from '../support/until.js';
-import { ATTACKED, isAtMost, noLongTurn, startArena, underAttack } from './arena.js';
+import { ATTACKED, isAtMost, noLongTurn, startArena, underAttack, type Arena } from './arena.js';
 
 t.setTimeout(90_000);
 
@@ -94,6 +94,16 @@ t.test('30 requests with a million values', async (t) => {
   noLongTurn(t, figures);
 });
 
+/** @param rest the source of this authority, polled every 200 ms */
+function startRestArena(t: Test, rest: ScriptedRest, authority: string): Promise<Arena> {
+  const target = `127.0.0.1:${rest.port}`;
+  const source = { target, insecure: true, api_type: 'REST', refresh_delay: '200ms' };
+  return startArena(t, {
+    sources: { rest: source },
+    authorities: { [authority]: { sources: ['rest'] } },
+  });
+}
+
 t.test('a REST source with 4,000 resources, which all change ten times', async (t) => {
   const rest = await ScriptedRest.start();
   t.teardown(() => rest.stop());
@@ -106,12 +116,7 @@ t.test('a REST source with 4,000 resources, which all change ten times', async (
     rest.set('endpoints', String(version), resources);
   };
   publish(0);
-  const target = `127.0.0.1:${rest.port}`;
-  const source = { target, insecure: true, api_type: 'REST', refresh_delay: '200ms' };
-  const arena = await startArena(t, {
-    sources: { rest: source },
-    authorities: { [authority]: { sources: ['rest'] } },
-  });
+  const arena = await startRestArena(t, rest, authority);
   const client = new DeltaClient({ port: arena.gateway.port });
   t.teardown(() => {
     client.close();
@@ -150,12 +155,7 @@ t.test(
       rest.set('endpoints', String(version), [largeAssignmentJson(name, 8_000 + version)]);
     };
     publish(0);
-    const target = `127.0.0.1:${rest.port}`;
-    const source = { target, insecure: true, api_type: 'REST', refresh_delay: '200ms' };
-    const arena = await startArena(t, {
-      sources: { rest: source },
-      authorities: { [authority]: { sources: ['rest'] } },
-    });
+    const arena = await startRestArena(t, rest, authority);
     const { gateway } = arena;
     const get = async (): Promise<string> => {
       const url = `http://127.0.0.1:${gateway.port}/v3/discovery:endpoints`;

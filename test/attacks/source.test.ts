@@ -9,6 +9,7 @@ import { TYPE_URLS } from '../support/mesh.js';
 import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { until } from '../support/until.js';
 import { ATTACKED, MIB, noLongTurn, startArena, underAttack, type Arena } from './arena.js';
+import { clusterBody } from './cluster-body.js';
 
 t.setTimeout(60_000);
 
@@ -25,16 +26,6 @@ function subscribe(t: Test, { gateway }: Arena, name: string): DeltaClient {
   client.subscribe(CDS, [name]);
   return client;
 }
-
-/** The name, which is field 1, and 101 bytes of an unknown one. */
-const bodyOf = (name: string, mark: number): Buffer =>
-  Buffer.concat([
-    Buffer.from([0x0a, name.length]),
-    Buffer.from(name),
-    Buffer.from([0xfa, 0x7f, 101]),
-    Buffer.alloc(100),
-    Buffer.from([mark]),
-  ]);
 
 t.test(
   '16 MiB of repeated nonces, in a response and in a resource, block no turn for over 50 ms',
@@ -68,7 +59,7 @@ t.test(
     const names = Array.from({ length: 40_000 }, (_, at) => cluster(`edge/member-${at}`));
     const client = subscribe(t, arena, cluster('edge/*'));
     await until('the source is asked', () => arena.source.isAsked(CDS, cluster('edge/*')));
-    const resources = names.map((name) => ({ name, version: '1', body: bodyOf(name, 1) }));
+    const resources = names.map((name) => ({ name, version: '1', body: clusterBody(name, 1) }));
     const figures = await underAttack(t, arena, '40,000 resources in one response', async () => {
       arena.source.respond({ typeUrl: CDS, resources });
       await until('the client has them', () => client.held(CDS).size === names.length, {
@@ -136,9 +127,9 @@ t.test('a failover of 10,000 names blocks no turn for over 50 ms', async (t) => 
   });
   const names = Array.from({ length: 10_000 }, (_, at) => cluster(`edge/member-${at}`));
   for (const name of names) {
-    arena.source.putQuietly(CDS, name, bodyOf(name, 1));
+    arena.source.putQuietly(CDS, name, clusterBody(name, 1));
     const other = name.replace(ATTACKED, there);
-    spare.putQuietly(CDS, other, bodyOf(other, 2));
+    spare.putQuietly(CDS, other, clusterBody(other, 2));
   }
   const client = subscribe(t, arena, cluster('edge/*'));
   const wait = { timeoutMs: 30_000 };

@@ -8,6 +8,7 @@ import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
 import { ATTACKED, noLongTurn, startArena, underAttack, type Arena } from './arena.js';
+import { clusterBody } from './cluster-body.js';
 import { openStreams, type HostileStream } from './hostile-streams.js';
 
 t.setTimeout(120_000);
@@ -21,19 +22,10 @@ const WAIT = { timeoutMs: 60_000 };
 
 const nameOf = (at: number): string => xdstpName(ATTACKED, 'cluster', `edge/member-${at}`);
 
-/** A Cluster with a name (field 1), and 101 bytes of an unknown field. */
-const bodyOf = (name: string, mark: number): Buffer =>
-  Buffer.concat([
-    Buffer.from([0x0a, name.length]),
-    Buffer.from(name),
-    Buffer.from([0xfa, 0x7f, 101]),
-    Buffer.alloc(100),
-    Buffer.from([mark]),
-  ]);
-
 /** The gateway holds all clusters, for a client of the delta protocol. */
 async function fill(t: Test, { gateway, source }: Arena): Promise<void> {
-  for (let at = 0; at < CLUSTERS; at++) source.putQuietly(CDS, nameOf(at), bodyOf(nameOf(at), 1));
+  for (let at = 0; at < CLUSTERS; at++)
+    source.putQuietly(CDS, nameOf(at), clusterBody(nameOf(at), 1));
   const holder = new DeltaClient({ port: gateway.port });
   t.teardown(() => {
     holder.close();
@@ -53,7 +45,7 @@ async function subscribeAll(t: Test, { gateway }: Arena, names: readonly string[
 }
 
 const haveSets = (streams: readonly HostileStream[], sets: number): Promise<true> => {
-  const bytes = sets * CLUSTERS * bodyOf(nameOf(0), 1).length;
+  const bytes = sets * CLUSTERS * clusterBody(nameOf(0), 1).length;
   return until(
     `all have ${sets} sets`,
     () => streams.every(({ receivedBytes }) => receivedBytes > bytes),
@@ -72,8 +64,8 @@ t.test('20 clients of the state of the world get 50,000 clusters, which change',
     await haveSets(streams, 1);
   });
   noLongTurn(t, came);
-  const changed = await underAttack(t, arena, `${size}, one of which changes`, async () => {
-    source.put(CDS, nameOf(0), bodyOf(nameOf(0), 2));
+  const changed = await underAttack(t, arena, `${size}; one cluster changes`, async () => {
+    source.put(CDS, nameOf(0), clusterBody(nameOf(0), 2));
     await haveSets(streams, 2);
   });
   noLongTurn(t, changed);

@@ -567,8 +567,8 @@ export class GroupResources {
       const isProof = index === 0 && source.contents.isWhole(typeUrl, mapping.toSource(name));
       return { kind: 'complete', isProof, ...absence };
     }
-    // A state-of-the-world server may be silent about a collection without members, of which something is still held,
-    // through a name (seed 135963). Not of listeners and clusters: it sends their set, if only that it is empty.
+    // A state-of-the-world server may be silent about an empty collection. A former member may still be held, because
+    // its name is subscribed too (seed 135963). About listeners and clusters no server is silent: it sends an empty set.
     const mayBeSilent = status === 'timed_out' && !source.contents.answersWholly(typeUrl);
     if (held && name.isGlob && mayBeSilent) {
       return { kind: 'complete', isProof: false, ...absence };

@@ -88,7 +88,7 @@ t.test(
 );
 
 t.test(
-  'a collection of which a member is held is complete when a server that may be silent about it is so (seed 135963)',
+  'when a server may be silent about a collection and is, the collection is complete with the members that are held (seed 135963)',
   (t) => {
     for (const [answersWholly, expected] of [
       [true, []],
