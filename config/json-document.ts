@@ -3,7 +3,7 @@
  * of the text. The library is asked only for what `JSON.parse` does not tell: where a problem is, and duplicate keys.
  */
 import type { Problem } from './problems.js';
-import type { PositionedDocument } from './yaml-positions.js';
+import { MAX_DEPTH, type PositionedDocument } from './yaml-positions.js';
 
 const QUOTE = 0x22;
 const COLON = 0x3a;
@@ -11,14 +11,11 @@ const BACKSLASH = 0x5c;
 const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
-/** The YAML library is recursive, and V8 ends the process if it compiles an expression where the stack is nearly full. */
-const MAX_DEPTH_FOR_YAML = 200;
-
 /**
  * @param file the path that problems show
  * @param slowly reads the text with the YAML library; undefined: the library refuses it, such as for a key of more than
  * 1,024 characters
- * @returns undefined: the text is not JSON, or has duplicate keys
+ * @returns undefined: the text is not JSON, has duplicate keys, or nests too deeply
  */
 export function jsonDocument(
   text: string,
@@ -33,10 +30,10 @@ export function jsonDocument(
     return undefined;
   }
   const { keys, depth } = shapeOf(text);
-  if (depth <= MAX_DEPTH_FOR_YAML && keys !== keysIn(value)) return undefined;
+  if (depth > MAX_DEPTH || keys !== keysIn(value)) return undefined;
   let document: PositionedDocument | undefined;
   const problem = (...said: Parameters<PositionedDocument['problem']>): Problem => {
-    if (depth <= MAX_DEPTH_FOR_YAML) document ??= slowly();
+    document ??= slowly();
     if (document) return document.problem(...said);
     const [, message, remedy] = said;
     const start = { file, line: 1, column: 1, field: '', message };
@@ -67,19 +64,9 @@ function shapeOf(text: string): { readonly keys: number; readonly depth: number 
 }
 
 function keysIn(value: unknown): number {
-  let count = 0;
-  // Without recursion: a text may nest deeper than the stack.
-  const left = [value];
-  for (let next = left.pop(); next !== undefined; next = left.pop()) {
-    if (typeof next !== 'object' || next === null) continue;
-    if (Array.isArray(next)) {
-      for (const item of next) left.push(item);
-      continue;
-    }
-    for (const inner of Object.values(next)) {
-      count++;
-      left.push(inner);
-    }
-  }
+  if (typeof value !== 'object' || value === null) return 0;
+  const inner: readonly unknown[] = Object.values(value);
+  let count = Array.isArray(value) ? 0 : inner.length;
+  for (const part of inner) count += keysIn(part);
   return count;
 }

@@ -1,10 +1,16 @@
-import { isMap, isPair, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
-import type { Document, Node, ParsedNode } from 'yaml';
+import { Composer, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser, visit } from 'yaml';
+import type { CST, Document, Node, ParsedNode } from 'yaml';
 import { foreignCommentInLine, foreignComments } from './foreign-comments.js';
 import { formatPath, type Path, type Problem } from './problems.js';
 
 /** A document with more aliases counts as a "billion laughs" attack. */
 const MAX_ALIASES = 100;
+
+/**
+ * Lists and maps in each other. The composer of the library is recursive, and V8 ends the process if it compiles a regular
+ * expression where the stack is nearly full: that cannot be caught. Protobuf allows 100 messages in each other.
+ */
+export const MAX_DEPTH = 200;
 
 /** The part of an entry that has the problem. */
 export type Part = 'key' | 'value';
@@ -54,8 +60,8 @@ const shownStep = (step: string | number): string | number =>
     : '(hidden)';
 
 /**
- * Reads all documents of a YAML 1.2 text; JSON is YAML. At most `MAX_ALIASES` aliases, no merge keys,
- * no custom tags. Never throws.
+ * Reads all documents of a YAML 1.2 text; JSON is YAML. At most `MAX_ALIASES` aliases and `MAX_DEPTH` levels, no merge
+ * keys, no custom tags. Never throws.
  */
 export function readDocuments(
   text: string,
@@ -70,20 +76,19 @@ export function readDocuments(
     prettyErrors: false,
     logLevel: 'silent',
   } as const;
-  let list: readonly Document.Parsed[];
-  try {
-    const parsed = parseAllDocuments(text, options);
-    list = Array.isArray(parsed) ? parsed : [];
-  } catch (error) {
-    // The only known case: thousands of nested brackets, a RangeError.
-    return { documents: [], isPartial: true, problems: [unreadable(file, error)] };
-  }
-  const problems: Problem[] = [];
-  const documents: PositionedDocument[] = [];
   const at = (offset: number): Pick<Problem, 'file' | 'line' | 'column'> => {
     const { line, col } = lines.linePos(offset);
     return { file, line, column: col };
   };
+  let list: readonly Document.Parsed[];
+  try {
+    list = [...new Composer(options).compose(tokensOf(text, lines))];
+  } catch (error) {
+    const place = at(error instanceof TooDeep ? error.offset : 0);
+    return { documents: [], isPartial: true, problems: [unreadable(place, error)] };
+  }
+  const problems: Problem[] = [];
+  const documents: PositionedDocument[] = [];
   const hasErrors = list.some(({ errors }) => errors.some(({ code }) => code !== 'DUPLICATE_KEY'));
   const comments = foreignComments(text, hasErrors);
   if (comments.length > 0) {
@@ -117,6 +122,26 @@ export function readDocuments(
   return { documents, isPartial: documents.length < list.length, problems };
 }
 
+class TooDeep extends Error {
+  constructor(readonly offset: number) {
+    super(`lists and maps are nested more than ${MAX_DEPTH} levels deep`);
+  }
+}
+
+/** As `Parser.parse` of the library, which has no bound. Throws `TooDeep`. */
+function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token> {
+  const parser = new Parser(lines.addNewLine);
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    const { offset } = parser;
+    yield* parser.next(lexeme);
+    // Below the lists and maps is their document; at the top may be a text.
+    const isTooDeep = parser.stack.length > MAX_DEPTH + 1 && 'items' in (parser.stack.at(-1) ?? {});
+    if (isTooDeep) throw new TooDeep(offset);
+  }
+  yield* parser.end();
+}
+
 /** The path of the key at `offset`. */
 function pathTo(document: Document.Parsed, offset: number): Path {
   let found: Path = [];
@@ -137,9 +162,8 @@ function pathTo(document: Document.Parsed, offset: number): Path {
   return found;
 }
 
-function unreadable(file: string, error: unknown): Problem {
-  const message = error instanceof Error ? error.message : String(error);
-  return { file, line: 1, column: 1, field: '', message };
+function unreadable(place: Pick<Problem, 'file' | 'line' | 'column'>, error: unknown): Problem {
+  return { ...place, field: '', message: error instanceof Error ? error.message : String(error) };
 }
 
 function positioned(
@@ -155,7 +179,10 @@ function positioned(
   } catch (error) {
     // Only `toJS` throws for unresolved or excessive aliases.
     const at = offsetOfDangling(document);
-    if (at === undefined) return unreadable(file, isSecret ? 'too many aliases' : error);
+    if (at === undefined) {
+      const start = { file, line: 1, column: 1 };
+      return unreadable(start, isSecret ? 'too many aliases' : error);
+    }
     const { line, col } = lines.linePos(at.offset);
     const message = isSecret ? 'an alias without an anchor' : `alias *${at.name} has no anchor`;
     const remedy = isSecret ? {} : { remedy: `write &${at.name} at an earlier value` };

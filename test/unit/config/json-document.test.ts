@@ -69,14 +69,33 @@ t.test('a problem has the position that the library finds', (t) => {
   t.end();
 });
 
-t.test('of a text that nests deeply, the YAML library is not asked', (t) => {
-  const type = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
-  const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`;
-  const nested = `{ "@type": "${type}", "name": "a", "metadata": { "filter_metadata": { "x": ${deep} } } }`;
-  for (const text of [`${'['.repeat(100_000)}${']'.repeat(100_000)}`, nested]) {
-    t.ok(jsonDocument(text, 'x.json', () => assert.fail('asked'))?.problem([], 'wrong'));
-    t.match(parseResourceFile(text, 'x.json'), { ok: false, problems: [{ line: 1, column: 1 }] });
+t.test(
+  'a text that nests deeply is refused at the place where it does, as YAML and as JSON',
+  (t) => {
+    const type = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+    const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`;
+    const nested = `{ "@type": "${type}",\n"name": "a", "metadata": { "filter_metadata": { "x": ${deep} } } }`;
+    for (const [text, line] of [
+      [`${'['.repeat(100_000)}${']'.repeat(100_000)}`, 1],
+      [nested, 2],
+      ['- '.repeat(50_000), 1],
+      ['? '.repeat(50_000), 1],
+      [Array.from({ length: 1_000 }, (_, level) => `${' '.repeat(level)}a:`).join('\n'), 201],
+    ] as const) {
+      t.match(parseResourceFile(text, 'x.json'), {
+        ok: false,
+        problems: [{ line, message: /nested more than 200 levels deep/ }],
+      });
+    }
+    t.match(parseResourceFile(`[{ "${'k'.repeat(2_000)}": 1 }]`, 'x.json'), { ok: false });
+    t.end();
+  },
+);
+
+t.test('a text of 200 levels is read', (t) => {
+  for (const text of [`${'['.repeat(200)}a${']'.repeat(200)}`, `${'- '.repeat(200)}a`]) {
+    const { problems } = parseResourceFile(text, 'x.yaml') as { problems: readonly unknown[] };
+    t.match(problems, [{ message: /must be an object/ }]);
   }
-  t.match(parseResourceFile(`[{ "${'k'.repeat(2_000)}": 1 }]`, 'x.json'), { ok: false });
   t.end();
 });
