@@ -1,7 +1,7 @@
 /**
  * Converts on another thread what cannot be split and would keep the event loop: a large resource between its bytes and
- * JSON (150 ms for 1 MB), and the resources of a file (800 ms for 1 MB of YAML). The thread starts with the first task, and
- * ends when it has had nothing to do for a minute.
+ * JSON (150 ms for 1 MB, and 300 without secrets), and the resources of a file (800 ms for 1 MB of YAML). The thread starts
+ * with the first task, and ends when it has had nothing to do for a minute.
  */
 import { Worker } from 'node:worker_threads';
 import type { FileResource } from '../config/file-resource.js';
@@ -15,8 +15,15 @@ export interface FileTask {
   readonly text: string;
 }
 
-/** An Any, the JSON of a resource, or a file. */
-export type Task = Uint8Array | string | FileTask;
+/** A resource that an operator may see, so without secrets. */
+export interface ShowTask {
+  readonly typeUrl: string;
+  readonly body: Uint8Array;
+  readonly as: 'json' | 'body';
+}
+
+/** An Any, the JSON of a resource, a file, or a resource to show. */
+export type Task = Uint8Array | string | FileTask | ShowTask;
 
 type Result = Converted<Uint8Array> | Converted<ResourceFromJson> | Converted<ParsedText>;
 
@@ -65,6 +72,15 @@ export class ConversionThread {
   /** @param onConverted as for `toJson`, with the resource */
   fromJson(text: string, onConverted: (resource: Converted<ResourceFromJson>) => void): void {
     this.#ask(text, onConverted as Take, []);
+  }
+
+  /**
+   * @param onShown as for `toJson`, with the resource without secrets: its JSON, as `resourceToJson` makes it, or the bytes
+   * of its message. An error: it cannot be read, or a text that stands for a secret does not fit into its field
+   */
+  show(task: ShowTask, onShown: (shown: Converted<Uint8Array>) => void): void {
+    const body = Uint8Array.from(task.body);
+    this.#ask({ ...task, body }, onShown as Take, [body.buffer]);
   }
 
   /** @param onParsed as for `toJson`, with its resources, as `parseResourceFile` finds them, or its problems */

@@ -1,8 +1,9 @@
 /** A thread that converts resources and reads files of resources, one after the other. See conversion-thread.ts. */
 import { parentPort, type Transferable } from 'node:worker_threads';
-import { largeResourceToJson } from '../protos/discovery-json.js';
+import { largeResourceToJson, type Converted } from '../protos/discovery-json.js';
+import { resourceFromJson, resourceToJson } from '../protos/json-resources.js';
 import { largeResourceFromJson } from '../protos/rest-source-json.js';
-import type { Message, Task } from './conversion-thread.js';
+import type { Message, ShowTask, Task } from './conversion-thread.js';
 import type { ParsedText } from './core/sources/good-files.js';
 import { parsedFile } from './parsed-file.js';
 
@@ -20,8 +21,19 @@ parentPort?.on('message', (task: Task) => {
   } else if (task instanceof Uint8Array) {
     const result = largeResourceToJson(task);
     send({ result, isMore: false }, result.ok ? movable(result.value) : []);
-  } else sendInPieces(parsedFile(task.text, task.path));
+  } else if ('text' in task) sendInPieces(parsedFile(task.text, task.path));
+  else {
+    const result = shown(task);
+    send({ result, isMore: false }, result.ok ? movable(result.value) : []);
+  }
 });
+
+function shown({ typeUrl, body, as }: ShowTask): Converted<Uint8Array> {
+  const json = resourceToJson(typeUrl, body);
+  if (as === 'json') return { ok: true, value: Buffer.from(JSON.stringify(json)) };
+  const read = resourceFromJson(json);
+  return read.ok ? { ok: true, value: read.body } : { ok: false, reason: read.message };
+}
 
 function sendInPieces(parsed: ParsedText): void {
   const { length } = parsed.resources;

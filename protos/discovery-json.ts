@@ -18,7 +18,7 @@ import { reflect, type ReflectMessage } from '@bufbuild/protobuf/reflect';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Chunks } from './discovery-fields.js';
 import { envoyRegistry } from './envoy-registry.js';
-import { LARGE_RESOURCE } from './large-resource.js';
+import { LARGE_RESOURCE, MAX_NESTED_MESSAGES, NESTS_TOO_DEEPLY } from './large-resource.js';
 import { FieldCursor } from './protobuf-fields.js';
 
 const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
@@ -146,7 +146,6 @@ export function* responseToJson(
   }
 }
 
-/** @param bytes an Any */
 /** @param bytes an Any. @returns its JSON; for another thread, which takes no strings over without a copy */
 export function largeResourceToJson(bytes: Uint8Array): Converted<Uint8Array> {
   try {
@@ -175,23 +174,34 @@ function descOf(typeName: string, registry: Registry): DescMessage {
 }
 
 /** @returns what JSON would lose of the message, or undefined */
-function unknownIn(desc: DescMessage, message: Message, registry: Registry): string | undefined {
+function unknownIn(
+  desc: DescMessage,
+  message: Message,
+  registry: Registry,
+  nested = 0,
+): string | undefined {
+  if (nested > MAX_NESTED_MESSAGES) return NESTS_TOO_DEEPLY;
   const [field] = message.$unknown ?? [];
   if (field)
     return `${desc.typeName} has the field ${field.no}, which the built-in Envoy API lacks`;
-  if (!isMessage(message, AnySchema)) return unknownInside(reflect(desc, message), registry);
+  if (!isMessage(message, AnySchema))
+    return unknownInside(reflect(desc, message), registry, nested + 1);
   if (message.typeUrl === '') return undefined;
   const typeName = message.typeUrl.slice(message.typeUrl.lastIndexOf('/') + 1);
   const inner = registry.getMessage(typeName);
   if (!inner) return `the built-in Envoy API lacks the type ${typeName}`;
-  return unknownIn(inner, fromBinary(inner, message.value), registry);
+  return unknownIn(inner, fromBinary(inner, message.value), registry, nested + 1);
 }
 
-function unknownInside(message: ReflectMessage, registry: Registry): string | undefined {
+function unknownInside(
+  message: ReflectMessage,
+  registry: Registry,
+  nested: number,
+): string | undefined {
   for (const field of message.fields) {
     if (field.message === undefined || !message.isSet(field)) continue;
     for (const part of partsOf(message, field)) {
-      const lost = unknownIn(part.desc, part.message, registry);
+      const lost = unknownIn(part.desc, part.message, registry, nested);
       if (lost !== undefined) return lost;
     }
   }

@@ -12,6 +12,7 @@ import {
 } from '@bufbuild/protobuf';
 import { reflect, type ReflectMessage } from '@bufbuild/protobuf/reflect';
 import { AnySchema, anyPack, StructSchema, type Any } from '@bufbuild/protobuf/wkt';
+import { MAX_NESTED_MESSAGES, NESTS_TOO_DEEPLY } from './large-resource.js';
 
 const REDACTED = '[redacted]';
 const SECRET = 'envoy.extensions.transport_sockets.tls.v3.Secret';
@@ -20,38 +21,45 @@ const SECRET = 'envoy.extensions.transport_sockets.tls.v3.Secret';
 const SENSITIVE_OPTION = 76569463;
 
 /**
- * Replaces in place every nested Any of unknown type or with an invalid value by a Struct with its type
- * and size. Otherwise such an Any would make the conversion of the whole resource to JSON fail.
+ * Replaces in place every nested Any of unknown type, with an invalid value, or with too many messages in each other
+ * (`MAX_NESTED_MESSAGES`) by a Struct with its type and size. Otherwise such an Any would make the conversion of the whole resource
+ * to JSON fail.
  */
-export function hideUnknownTypes(desc: DescMessage, message: Message, registry: Registry): void {
-  if (isMessage(message, AnySchema)) hideUnknownAny(message, registry);
-  else hideInside(reflect(desc, message), registry);
+export function hideUnknownTypes(
+  desc: DescMessage,
+  message: Message,
+  registry: Registry,
+  nested = 0,
+): void {
+  if (nested > MAX_NESTED_MESSAGES) throw new RangeError(NESTS_TOO_DEEPLY);
+  if (isMessage(message, AnySchema)) hideUnknownAny(message, registry, nested + 1);
+  else hideInside(reflect(desc, message), registry, nested + 1);
 }
 
-function hideInside(message: ReflectMessage, registry: Registry): void {
+function hideInside(message: ReflectMessage, registry: Registry, nested: number): void {
   for (const field of message.fields) {
     if (field.message === undefined || !message.isSet(field)) continue;
     if (field.fieldKind === 'message') {
       const inner = message.get(field);
-      hideUnknownTypes(inner.desc, inner.message, registry);
+      hideUnknownTypes(inner.desc, inner.message, registry, nested);
       continue;
     }
     const parts: Iterable<unknown> =
       field.fieldKind === 'list' ? message.get(field) : message.get(field).values();
     for (const part of parts) {
       const { desc, message: inner } = part as ReflectMessage;
-      hideUnknownTypes(desc, inner, registry);
+      hideUnknownTypes(desc, inner, registry, nested);
     }
   }
 }
 
-function hideUnknownAny(any: Any, registry: Registry): void {
+function hideUnknownAny(any: Any, registry: Registry, nested: number): void {
   if (any.typeUrl === '') return;
   const desc = registry.getMessage(any.typeUrl.slice(any.typeUrl.lastIndexOf('/') + 1));
   try {
     if (desc === undefined) throw new TypeError('unknown type');
     const inner = fromBinary(desc, any.value);
-    hideUnknownTypes(desc, inner, registry);
+    hideUnknownTypes(desc, inner, registry, nested);
     any.value = toBinary(desc, inner);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -3,7 +3,7 @@
  * responses to clients.
  */
 import type { ClientStream } from '../clients/client-stream.js';
-import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import { failure, jsonText, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
 /** Clients in one page; also the default. A count. */
 const MAX_PAGE = 1_000;
@@ -45,8 +45,7 @@ export async function clientPage(
   }
   const last = left[page.limit - 1];
   const next = last && left.length > page.limit ? `,"next":${last.id}` : '';
-  const body = `{"count":${all.length},"clients":[${rows.join(',')}]${next}}\n`;
-  return { status: 200, contentType: 'application/json', body };
+  return jsonText(200, `{"count":${all.length},"clients":[${rows.join(',')}]${next}}`);
 }
 
 /** @returns what is wrong, as a string */

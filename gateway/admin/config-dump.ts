@@ -5,16 +5,14 @@
  * The gateway may hold 1 GiB of content, so the answer is made while it is read, in slices of time.
  */
 import type { Writable } from 'node:stream';
-import type { JsonObject } from '@bufbuild/protobuf';
 import type { Projection } from '../../authorities/index.js';
-import { resourceToJson } from '../../protos/json-resources.js';
-import { bodyOf } from '../../protos/resource-field.js';
 import { wireText } from '../../protos/resource-name.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { LOG_START } from '../core/cache/change-log.js';
 import type { ResourceCache } from '../core/cache/resource-cache.js';
 import type { GatewayView } from '../gateway-view.js';
 import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import { shownJson, withJson } from './shown-resource.js';
 
 /** Dumps at a time, since each takes a part of every turn. A count. */
 const MAX_DUMPS = 2;
@@ -28,7 +26,8 @@ interface Section {
   readonly typeUrl: string;
   readonly message: string;
   readonly list: string;
-  readonly rowOf: (name: string, version_info: string, resource: JsonObject) => JsonObject;
+  /** @returns JSON. @param json of the resource */
+  readonly rowOf: (name: string, version_info: string, json: string) => string;
 }
 
 /** In Envoy's order. Envoy has no dump of other types. */
@@ -37,43 +36,45 @@ const SECTIONS: readonly Section[] = [
     typeUrl: TYPE_URL.cluster,
     message: 'ClustersConfigDump',
     list: 'dynamic_active_clusters',
-    rowOf: (_name, version_info, cluster) => ({ version_info, cluster }),
+    rowOf: (_name, version_info, json) => withJson({ version_info }, 'cluster', json),
   },
   {
     typeUrl: TYPE_URL.clusterLoadAssignment,
     message: 'EndpointsConfigDump',
     list: 'dynamic_endpoint_configs',
-    rowOf: (_name, version_info, endpoint_config) => ({ version_info, endpoint_config }),
+    rowOf: (_name, version_info, json) => withJson({ version_info }, 'endpoint_config', json),
   },
   {
     typeUrl: TYPE_URL.listener,
     message: 'ListenersConfigDump',
     list: 'dynamic_listeners',
-    rowOf: (name, version_info, listener) => ({ name, active_state: { version_info, listener } }),
+    rowOf: (name, version_info, json) =>
+      withJson({ name }, 'active_state', withJson({ version_info }, 'listener', json)),
   },
   {
     typeUrl: TYPE_URL.scopedRouteConfiguration,
     message: 'ScopedRoutesConfigDump',
     list: 'dynamic_scoped_route_configs',
-    rowOf: (name, version_info, scope) => ({ name, version_info, scoped_route_configs: [scope] }),
+    rowOf: (name, version_info, json) =>
+      withJson({ name, version_info }, 'scoped_route_configs', `[${json}]`),
   },
   {
     typeUrl: TYPE_URL.routeConfiguration,
     message: 'RoutesConfigDump',
     list: 'dynamic_route_configs',
-    rowOf: (_name, version_info, route_config) => ({ version_info, route_config }),
+    rowOf: (_name, version_info, json) => withJson({ version_info }, 'route_config', json),
   },
   {
     typeUrl: TYPE_URL.secret,
     message: 'SecretsConfigDump',
     list: 'dynamic_active_secrets',
-    rowOf: (name, version_info, secret) => ({ name, version_info, secret }),
+    rowOf: (name, version_info, json) => withJson({ name, version_info }, 'secret', json),
   },
   {
     typeUrl: TYPE_URL.typedExtensionConfig,
     message: 'EcdsConfigDump',
     list: 'ecds_filters',
-    rowOf: (_name, version_info, ecds_filter) => ({ version_info, ecds_filter }),
+    rowOf: (_name, version_info, json) => withJson({ version_info }, 'ecds_filter', json),
   },
 ];
 
@@ -97,23 +98,27 @@ export function configDump({ gateway, telemetry }: AdminContext, { query }: Admi
       out.once('close', () => {
         openDumps.set(gateway, (openDumps.get(gateway) ?? 1) - 1);
       });
-      writeAll(out, dumpOf(gateway.cache), (error) => {
+      writeAll(out, dumpOf(gateway.cache)).catch((error: unknown) => {
         telemetry.onHandlerError(error);
+        out.destroy();
       });
     },
   };
 }
 
 /** The text of the dump, in pieces of at most one resource. */
-export function* dumpOf(cache: Pick<ResourceCache, 'names' | 'globs'>): IterableIterator<string> {
+export async function* dumpOf(
+  cache: Pick<ResourceCache, 'names' | 'globs'>,
+): AsyncIterableIterator<string> {
   yield '{"configs":[';
   for (const [index, { typeUrl, message, list, rowOf }] of SECTIONS.entries()) {
     const type = `${TYPE_URL_PREFIX}envoy.admin.v3.${message}`;
     yield `${index === 0 ? '' : ','}\n{"@type":"${type}","${list}":[`;
     let separator = '\n';
-    for (const { name, version, field } of servedOf(cache, typeUrl)) {
-      const resource = resourceToJson(typeUrl, bodyOf(field));
-      yield separator + JSON.stringify(rowOf(wireText(name.key), version, resource));
+    for (const projection of servedOf(cache, typeUrl)) {
+      const { name, version } = projection;
+      const json = await shownJson(projection);
+      yield separator + rowOf(wireText(name.key), version, json);
       separator = ',\n';
     }
     yield ']}';
@@ -145,33 +150,26 @@ function* servedOf(
 }
 
 /** Writes the pieces at the pace at which the operator reads. */
-function writeAll(
-  out: Writable,
-  pieces: Iterator<string>,
-  onError: (error: unknown) => void,
-): void {
-  const step = (): void => {
+async function writeAll(out: Writable, pieces: AsyncIterable<string>): Promise<void> {
+  let text = '';
+  let untilMs = performance.now() + SLICE_MS;
+  for await (const piece of pieces) {
+    text += piece;
+    if (performance.now() < untilMs) continue;
+    await (out.write(text) ? new Promise(setImmediate) : isReadOrGone(out));
     if (out.destroyed) return;
-    try {
-      const { text, isLast } = slice(pieces);
-      if (isLast) out.end(text);
-      else if (out.write(text)) setImmediate(step);
-      else out.once('drain', step);
-    } catch (error) {
-      onError(error);
-      out.destroy();
-    }
-  };
-  step();
+    text = '';
+    untilMs = performance.now() + SLICE_MS;
+  }
+  out.end(text);
 }
 
-function slice(pieces: Iterator<string>): { readonly text: string; readonly isLast: boolean } {
-  const untilMs = performance.now() + SLICE_MS;
-  let text = '';
-  while (performance.now() < untilMs) {
-    const next = pieces.next();
-    if (next.done === true) return { text, isLast: true };
-    text += next.value;
-  }
-  return { text, isLast: false };
+function isReadOrGone(out: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      out.off('drain', done).off('close', done);
+      resolve();
+    };
+    out.on('drain', done).on('close', done);
+  });
 }

@@ -1,10 +1,9 @@
 /** `/resources/<name>?type=TYPE`: an old-style resource, as each node group is served it. */
 import type { FederationView, Projection } from '../../authorities/index.js';
 import { readType } from '../../config/type-names.js';
-import { resourceToJson } from '../../protos/json-resources.js';
 import { oldStyleName } from '../../protos/resource-name.js';
-import { bodyOf } from '../../protos/resource-field.js';
-import { failure, json, type AdminContext, type Reply } from './reply.js';
+import { failure, jsonText, type AdminContext, type Reply } from './reply.js';
+import { shownJson, withJson } from './shown-resource.js';
 
 /** Different contents in one answer. A count. */
 const MAX_CONTENTS = 20;
@@ -26,7 +25,11 @@ interface ServedContent {
  *
  * @param type as `readType` takes it
  */
-export function oldStyleResource({ gateway }: AdminContext, text: string, type: string): Reply {
+export async function oldStyleResource(
+  { gateway }: AdminContext,
+  text: string,
+  type: string,
+): Promise<Reply> {
   const read = readType(type);
   if (!read.ok) return failure(400, `type: ${read.message}`, { hint: read.remedy });
   const { typeUrl } = read;
@@ -36,16 +39,13 @@ export function oldStyleResource({ gateway }: AdminContext, text: string, type: 
       hint: 'the gateway holds an old-style name while a client subscribes to it: see tributary explain NAME --type TYPE',
     });
   }
-  return json(200, {
-    name: text,
-    typeUrl,
-    count: contents.length,
-    contents: contents.slice(0, MAX_CONTENTS).map(({ projection, ...where }) => ({
-      version: projection.version,
-      ...where,
-      resource: resourceToJson(typeUrl, bodyOf(projection.field)),
-    })),
-  });
+  const shown: string[] = [];
+  for (const { projection, ...where } of contents.slice(0, MAX_CONTENTS)) {
+    const fields = { version: projection.version, ...where };
+    shown.push(withJson(fields, 'resource', await shownJson(projection)));
+  }
+  const fields = { name: text, typeUrl, count: contents.length };
+  return jsonText(200, withJson(fields, 'contents', `[${shown.join(',')}]`));
 }
 
 function contentsOf(

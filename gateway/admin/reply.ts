@@ -46,8 +46,12 @@ export interface PageFollowers {
 export const ADMIN_MARK = { header: 'x-tributary', value: 'admin' } as const;
 
 export function json(status: number, value: unknown): Reply {
-  const body = `${JSON.stringify(value)}\n`;
-  return { status, contentType: 'application/json', body };
+  return jsonText(status, JSON.stringify(value));
+}
+
+/** @param text JSON */
+export function jsonText(status: number, text: string): Reply {
+  return { status, contentType: 'application/json', body: `${text}\n` };
 }
 
 /** @param more further fields that help to correct the request, e.g. `hint` */

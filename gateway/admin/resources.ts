@@ -3,8 +3,6 @@ import type { FailoverGroup } from '../../authorities/index.js';
 import { readType } from '../../config/type-names.js';
 import { isMemberOf, oldStyleName, type ResourceName } from '../../protos/resource-name.js';
 import { isListName } from '../../protos/list-collection.js';
-import { resourceToJson } from '../../protos/json-resources.js';
-import { bodyOf } from '../../protos/resource-field.js';
 import { AS_FORMS, explainRights, type DescribedClient } from './explain-rights.js';
 import { explainOldStyle } from './explain-old-style.js';
 import { explainName, nameFrom, servedAs } from './explain.js';
@@ -15,7 +13,15 @@ import { lookUp } from './look-up.js';
 import { noAuthority } from './known-authority.js';
 import { nearName } from './near-name.js';
 import { oldStyleResource } from './old-style-resource.js';
-import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import {
+  failure,
+  json,
+  jsonText,
+  type AdminContext,
+  type AdminRequest,
+  type Reply,
+} from './reply.js';
+import { shownJson, withJson } from './shown-resource.js';
 import { detailsOf, troublesOf } from './source-details.js';
 
 /** Maximum number of listed members of a glob; `count` is always exact. */
@@ -49,7 +55,7 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
       });
     }
     const { projection } = state;
-    return json(200, {
+    const fields = {
       name: name.key,
       typeUrl,
       ...servedAs(group, typeUrl, name, projection),
@@ -57,9 +63,9 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
       state: group.failover.kind,
       hops: context.gateway.client.view.hops(typeUrl, name),
       clients: clientsOf(context, name, typeUrl),
-      resource: resourceToJson(typeUrl, bodyOf(projection.field)),
       ...(await listMembers(context, typeUrl, name)),
-    });
+    };
+    return jsonText(200, withJson(fields, 'resource', await shownJson(projection)));
   });
 }
 

@@ -1,7 +1,5 @@
 /** `/watch/<urn>`: every change of a name, or of the members of a glob, as it happens. */
 import type { Writable } from 'node:stream';
-import { resourceToJson } from '../../protos/json-resources.js';
-import { bodyOf } from '../../protos/resource-field.js';
 import { wallTime } from '../clock.js';
 import type { GatewayView } from '../gateway-view.js';
 import { shownText } from '../telemetry/line-fields.js';
@@ -9,6 +7,7 @@ import { openChangeFeed, type ChangeRow } from './change-feed.js';
 import { servedAs } from './explain.js';
 import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { withName, type Found } from './resources.js';
+import { shownJson, withJson } from './shown-resource.js';
 
 /** Watches at a time, far fewer than the connections of the admin server. A count. */
 const MAX_WATCHES = 64;
@@ -64,38 +63,34 @@ function send(context: AdminContext, found: Found, form: Form, out: Writable): v
   const { gateway, telemetry, clock } = context;
   let isDue = false;
   let isOpen = true;
-  const guarded = (work: () => void) => (): void => {
-    if (!isOpen) return;
-    try {
-      work();
-    } catch (error) {
-      telemetry.onHandlerError(error);
-      out.destroy();
-    }
+  const fail = (error: unknown): void => {
+    telemetry.onHandlerError(error);
+    out.destroy();
   };
-  const flush = guarded(() => {
+  const flush = async (): Promise<void> => {
+    if (!isOpen) return;
+    const rows = out.writableNeedDrain ? [] : feed.take();
+    let text = '';
+    for (const row of rows) text += form.before + (await lineOf(context, found, row)) + form.after;
+    // What changes from here on makes the next flush due.
     isDue = false;
-    if (out.writableNeedDrain) return;
-    const rows = feed.take();
-    if (rows.length === 0) return;
-    const lines = rows.map((row) => JSON.stringify(lineOf(context, found, row)));
-    out.write(lines.map((line) => form.before + line + form.after).join(''));
+    if (rows.length === 0 || out.destroyed) return;
+    out.write(text);
     schedule();
-  });
+  };
   const schedule = (): void => {
     if (isDue) return;
     isDue = true;
-    setImmediate(flush);
+    setImmediate(() => {
+      flush().catch(fail);
+    });
   };
   const feed = openChangeFeed(gateway.cache, found.typeUrl, found.name, schedule);
   openWatches.set(gateway, (openWatches.get(gateway) ?? 0) + 1);
-  const beat = setInterval(
-    guarded(() => {
-      // To a reader that does not read, nothing is written: the silence ends its connection.
-      if (!out.writableNeedDrain) out.write(form.heartbeat);
-    }),
-    HEARTBEAT_MS,
-  );
+  const beat = setInterval(() => {
+    // To a reader that does not read, nothing is written: the silence ends its connection.
+    if (isOpen && !out.writableNeedDrain) out.write(form.heartbeat);
+  }, HEARTBEAT_MS);
   beat.unref();
   out.on('drain', schedule);
   out.once('close', () => {
@@ -107,18 +102,18 @@ function send(context: AdminContext, found: Found, form: Form, out: Writable): v
   schedule();
 }
 
-function lineOf(
+/** @returns the JSON of a `ChangeLine` */
+async function lineOf(
   { clock }: AdminContext,
   { group, name, typeUrl }: Found,
   { projection, message, ...row }: ChangeRow,
-): ChangeLine {
-  return {
+): Promise<string> {
+  const line: ChangeLine = {
     at: wallTime(clock()),
     ...row,
     ...(message === undefined ? {} : { message: shownText(message) }),
     ...(projection ? servedAs(group, typeUrl, projection.name, projection) : {}),
-    ...(projection && !name.isGlob
-      ? { resource: resourceToJson(typeUrl, bodyOf(projection.field)) }
-      : {}),
   };
+  if (!projection || name.isGlob) return JSON.stringify(line);
+  return withJson(line, 'resource', await shownJson(projection));
 }

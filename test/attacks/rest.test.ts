@@ -4,33 +4,18 @@
  */
 import { connect } from 'node:net';
 import t, { type Test } from 'tap';
-import type { JsonObject } from '@bufbuild/protobuf';
-import { resourceFromJson } from '../../protos/json-resources.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { ScriptedRest } from '../support/scripted-rest.js';
 import { until } from '../support/until.js';
 import { ATTACKED, isAtMost, noLongTurn, startArena, underAttack, type Arena } from './arena.js';
+import { assignmentBody, assignmentJson, MANY_ENDPOINTS } from './assignment-json.js';
 
 t.setTimeout(90_000);
 
 const TYPE = TYPE_URLS.assignment;
 const POLLS = 100;
 const REQUESTS = 30;
-
-/** Endpoints that are 0.8 KB in binary form, and 2.8 KB as JSON. */
-function assignmentJson(name: string, portValue: number): JsonObject {
-  const lbEndpoints = Array.from({ length: 32 }, (_, at) => ({
-    endpoint: { address: { socketAddress: { address: `10.0.0.${at}`, portValue } } },
-  }));
-  return { '@type': TYPE, clusterName: name, endpoints: [{ lbEndpoints }] };
-}
-
-function assignmentOf(name: string): Uint8Array {
-  const read = resourceFromJson(assignmentJson(name, 80));
-  if (!read.ok) throw new Error(read.message);
-  return read.body;
-}
 
 /** Sends one request over HTTP/1.1 on a connection of its own, and reads nothing but the head of the response. */
 function poll(t: Test, port: number, json: unknown): { readonly head: string } {
@@ -58,7 +43,8 @@ t.test('100 polls of 2,000 resources each, all of them different and unread', as
   const extra = Array.from({ length: POLLS }, (_, at) =>
     xdstpName(ATTACKED, 'assignment', `extra/${at}`),
   );
-  for (const name of [...names, ...extra]) source.putQuietly(TYPE, name, assignmentOf(name));
+  for (const name of [...names, ...extra])
+    source.putQuietly(TYPE, name, assignmentBody(name, 80, 32));
   const glob = xdstpName(ATTACKED, 'assignment', 'edge/*');
   const figures = await underAttack(t, arena, '100 polls of 5.6 MB of JSON, unread', async () => {
     const polls = extra.map((name, at) =>
@@ -112,7 +98,7 @@ t.test('a REST source with 4,000 resources, which all change ten times', async (
     xdstpName(authority, 'assignment', `edge/${at}`),
   );
   const publish = (version: number): void => {
-    const resources = names.map((name) => assignmentJson(name, 8_000 + version));
+    const resources = names.map((name) => assignmentJson(name, 8_000 + version, 32));
     rest.set('endpoints', String(version), resources);
   };
   publish(0);
@@ -136,14 +122,6 @@ t.test('a REST source with 4,000 resources, which all change ten times', async (
   noLongTurn(t, figures);
 });
 
-/** Endpoints as JSON: 30,000 are 0.8 MB in binary form. */
-function largeAssignmentJson(name: string, portValue: number): JsonObject {
-  const lbEndpoints = Array.from({ length: 30_000 }, (_, at) => ({
-    endpoint: { address: { socketAddress: { address: `10.0.${at >> 8}.${at & 255}`, portValue } } },
-  }));
-  return { '@type': TYPE, clusterName: name, endpoints: [{ lbEndpoints }] };
-}
-
 t.test(
   'a REST source changes one resource of 2.8 MB of JSON, which clients poll by REST',
   async (t) => {
@@ -152,7 +130,9 @@ t.test(
     const authority = 'rest.example.com';
     const name = xdstpName(authority, 'assignment', 'edge/large');
     const publish = (version: number): void => {
-      rest.set('endpoints', String(version), [largeAssignmentJson(name, 8_000 + version)]);
+      rest.set('endpoints', String(version), [
+        assignmentJson(name, 8_000 + version, MANY_ENDPOINTS),
+      ]);
     };
     publish(0);
     const arena = await startRestArena(t, rest, authority);

@@ -12,8 +12,6 @@ import {
   type StatusAny,
 } from '../../../protos/client-status.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
-import { resourceFromJson, resourceToJson } from '../../../protos/json-resources.js';
-import { bodyOf } from '../../../protos/resource-field.js';
 import type { ClientStream } from '../../clients/client-stream.js';
 import { wallTime } from '../../clock.js';
 import { resourceStatusOf } from '../../core/session/resource-status.js';
@@ -21,6 +19,7 @@ import type { SyncState } from '../../core/session/sync-state.js';
 import type { GatewayView } from '../../gateway-view.js';
 import { shownText } from '../../telemetry/line-fields.js';
 import { clientResources, type ClientResource } from '../client-resources.js';
+import { shownBody } from '../shown-resource.js';
 import { subscriptionsState } from '../sync-states.js';
 
 /** gRPC clients accept 4 MiB in one message by default. */
@@ -63,7 +62,7 @@ export async function clientStatus(
     const encoded: Uint8Array[] = [];
     let rowBytes = 0;
     for (const row of rows) {
-      const part = encodeStatusRow(statusRow(row, contents));
+      const part = encodeStatusRow(await statusRow(row, contents));
       rowBytes += part.length;
       if (bytes + rowBytes > MAX_RESPONSE_BYTES) return tooLarge(clients.length);
       encoded.push(part);
@@ -108,10 +107,10 @@ function rowsOf(client: ClientStream, most: number): readonly Row[] | undefined 
   return rows;
 }
 
-function statusRow(
+async function statusRow(
   { name, holding, version, served, typeUrl, state }: Row,
   contents: Contents,
-): ResourceStatusRow {
+): Promise<ResourceStatusRow> {
   const status = resourceStatusOf(holding, state.kind);
   const isRefused = status === 'ERROR' && state.kind === 'NACK';
   return {
@@ -120,7 +119,7 @@ function statusRow(
     version,
     status,
     clientStatus: holding === 'absent' ? 'DOES_NOT_EXIST' : CLIENT_STATUS[status],
-    content: holding === 'current' && served ? contents.of(served) : undefined,
+    content: holding === 'current' && served ? await contents.of(served) : undefined,
     error: isRefused
       ? { details: shownText(state.reason), atMs: Date.parse(wallTime(state.sinceMs)) }
       : undefined,
@@ -144,25 +143,17 @@ class Contents {
     this.#bytesLeft = maxBytes;
   }
 
-  of(projection: Projection): StatusAny | undefined {
+  async of(projection: Projection): Promise<StatusAny | undefined> {
     if (projection.field.bodyLength > this.#bytesLeft) return undefined;
     let content = this.#known.get(projection);
     if (!this.#known.has(projection)) {
-      content = shownContent(projection);
+      const value = await shownBody(projection);
+      content = value && { typeUrl: projection.typeUrl, value };
       this.#known.set(projection, content);
     }
     this.#bytesLeft -= content?.value.length ?? 0;
     return content;
   }
-}
-
-/**
- * @returns undefined for a Secret, for a resource that cannot be read, and where the text that stands for a secret
- * does not fit into its field
- */
-function shownContent({ typeUrl, field }: Projection): StatusAny | undefined {
-  const shown = resourceFromJson(resourceToJson(typeUrl, bodyOf(field)));
-  return shown.ok ? { typeUrl: shown.typeUrl, value: shown.body } : undefined;
 }
 
 class Slices {

@@ -2,6 +2,7 @@
  * Goal: resources of the whole Envoy API convert from JSON to bytes and back, and dumps contain no
  * secret.
  */
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import t from 'tap';
 import { resourceFromJson, resourceToJson } from '../../../protos/json-resources.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
@@ -230,5 +231,30 @@ t.test('an unknown type two levels down hides only itself', (t) => {
   const shown = JSON.stringify(resourceToJson(typeUrl, altered));
   t.match(shown, '"route_config_name":"r"');
   t.match(shown, `{"type":"${PREFIX}google.protobuf.Emptx","bytes":0,"error":"unknown type"}`);
+  t.end();
+});
+
+/** A cluster with so many Any messages in each other. */
+function nestedCluster(count: number): Uint8Array {
+  const any = (type: string, value: Uint8Array): Uint8Array =>
+    new BinaryWriter().uint32(10).string(type).uint32(18).bytes(value).finish();
+  let inner = any(`${PREFIX}google.protobuf.Empty`, Buffer.of());
+  for (let at = 1; at < count; at++) inner = any(`${PREFIX}google.protobuf.Any`, inner);
+  // Cluster.typed_extension_protocol_options = 36, a map.
+  const entry = new BinaryWriter().uint32(10).string('k').uint32(18).bytes(inner).finish();
+  return new BinaryWriter()
+    .uint32((36 << 3) | 2)
+    .bytes(entry)
+    .finish();
+}
+
+t.test('of more than 200 messages in each other, the innermost are hidden', (t) => {
+  const count = (shown: unknown): number => JSON.stringify(shown).split('"@type"').length - 2;
+  const few = resourceToJson(TYPE_URL.cluster, nestedCluster(90));
+  t.equal(count(few), 90);
+  t.notMatch(JSON.stringify(few), 'error');
+  const many = resourceToJson(TYPE_URL.cluster, nestedCluster(10_000));
+  t.ok(count(many) <= 201);
+  t.match(JSON.stringify(many), '"error":"more than 200 messages are in each other"');
   t.end();
 });

@@ -58,8 +58,14 @@ function cacheOf(names: readonly Shown[], members: readonly Shown[] = []): Cache
 
 type Config = JsonObject & { readonly '@type': string };
 
-const parse = (cache: Cache): readonly Config[] =>
-  (JSON.parse([...dumpOf(cache)].join('')) as { configs: Config[] }).configs;
+async function textOf(cache: Cache): Promise<string> {
+  let text = '';
+  for await (const piece of dumpOf(cache)) text += piece;
+  return text;
+}
+
+const parse = async (cache: Cache): Promise<readonly Config[]> =>
+  (JSON.parse(await textOf(cache)) as { configs: Config[] }).configs;
 
 const NAME = oldStyleName('', 'x');
 const ALL: readonly Shown[] = [
@@ -75,8 +81,8 @@ const ALL: readonly Shown[] = [
   projection(ECDS, NAME, 'v7', { name: 'x' }),
 ];
 
-t.test('each type has its own message, in the order of Envoy, which Envoy can read', (t) => {
-  const configs = parse(cacheOf(ALL));
+t.test('each type has its own message, in the order of Envoy, which Envoy can read', async (t) => {
+  const configs = await parse(cacheOf(ALL));
   t.match(configs, [
     { '@type': /ClustersConfigDump$/, dynamic_active_clusters: [{ version_info: 'v1' }] },
     { '@type': /EndpointsConfigDump$/, dynamic_endpoint_configs: [{ version_info: 'v2' }] },
@@ -97,29 +103,30 @@ t.test('each type has its own message, in the order of Envoy, which Envoy can re
     else t.match(type, /SecretsConfigDump$/);
   }
   t.notMatch(JSON.stringify(configs), 'canary');
-  t.end();
 });
 
-t.test('each content of a name appears once, however many node groups and globs have it', (t) => {
-  const [web, other] = [urn(cds('g/web')), urn(cds('g/other'))];
-  const one = projection(CDS, web, 'v1', { name: cds('g/web') });
-  const groups = ['g1', 'g2'].map((scope) =>
-    projection(CDS, oldStyleName(scope, 'old'), 'v1', { name: 'old' }),
-  );
-  const third = projection(CDS, oldStyleName('g3', 'old'), 'v2', { name: 'old' });
-  const two = projection(CDS, other, 'v1', { name: cds('g/other') });
-  const [clusters] = parse(cacheOf([one, ...groups, third], [one, two]));
-  t.match(clusters, {
-    dynamic_active_clusters: [
-      { cluster: { name: cds('g/web') } },
-      { cluster: { name: 'old' }, version_info: 'v1' },
-      { cluster: { name: 'old' }, version_info: 'v2' },
-      { cluster: { name: cds('g/other') } },
-    ],
-  });
-  t.equal((clusters?.['dynamic_active_clusters'] as unknown[]).length, 4);
-  t.end();
-});
+t.test(
+  'each content of a name appears once, however many node groups and globs have it',
+  async (t) => {
+    const [web, other] = [urn(cds('g/web')), urn(cds('g/other'))];
+    const one = projection(CDS, web, 'v1', { name: cds('g/web') });
+    const groups = ['g1', 'g2'].map((scope) =>
+      projection(CDS, oldStyleName(scope, 'old'), 'v1', { name: 'old' }),
+    );
+    const third = projection(CDS, oldStyleName('g3', 'old'), 'v2', { name: 'old' });
+    const two = projection(CDS, other, 'v1', { name: cds('g/other') });
+    const [clusters] = await parse(cacheOf([one, ...groups, third], [one, two]));
+    t.match(clusters, {
+      dynamic_active_clusters: [
+        { cluster: { name: cds('g/web') } },
+        { cluster: { name: 'old' }, version_info: 'v1' },
+        { cluster: { name: 'old' }, version_info: 'v2' },
+        { cluster: { name: cds('g/other') } },
+      ],
+    });
+    t.equal((clusters?.['dynamic_active_clusters'] as unknown[]).length, 4);
+  },
+);
 
 const request = (query = ''): AdminRequest => ({
   method: 'GET',
@@ -154,7 +161,7 @@ t.test('the dump is written at the pace of its reader, at most two at a time', a
   for (const reader of readers) configDump(context, request()).goOn?.(reader as never);
   t.match(configDump(context, request()), { status: 503 });
   await until('both are written', () => readers.every(({ closed }) => closed));
-  for (const { text } of readers) t.equal(text, [...dumpOf(cacheOf(many))].join(''));
+  for (const { text } of readers) t.equal(text, await textOf(cacheOf(many)));
   const gone = new Reader();
   gone.destroy();
   configDump(context, request()).goOn?.(gone as never);
