@@ -62,13 +62,12 @@ interface Form {
 function send(context: AdminContext, found: Found, form: Form, out: Writable): void {
   const { gateway, telemetry, clock } = context;
   let isDue = false;
-  let isOpen = true;
   const fail = (error: unknown): void => {
     telemetry.onHandlerError(error);
     out.destroy();
   };
   const flush = async (): Promise<void> => {
-    if (!isOpen) return;
+    if (out.destroyed) return;
     const rows = out.writableNeedDrain ? [] : feed.take();
     let text = '';
     for (const row of rows) text += form.before + (await lineOf(context, found, row)) + form.after;
@@ -89,12 +88,11 @@ function send(context: AdminContext, found: Found, form: Form, out: Writable): v
   openWatches.set(gateway, (openWatches.get(gateway) ?? 0) + 1);
   const beat = setInterval(() => {
     // To a reader that does not read, nothing is written: the silence ends its connection.
-    if (isOpen && !out.writableNeedDrain) out.write(form.heartbeat);
+    if (!out.writableNeedDrain) out.write(form.heartbeat);
   }, HEARTBEAT_MS);
   beat.unref();
   out.on('drain', schedule);
   out.once('close', () => {
-    isOpen = false;
     clearInterval(beat);
     openWatches.set(gateway, (openWatches.get(gateway) ?? 1) - 1);
     feed.close(clock());
