@@ -73,7 +73,7 @@ function send(context: AdminContext, found: Found, form: Form, out: Writable): v
     for (const row of rows) text += form.before + (await lineOf(context, found, row)) + form.after;
     // What changes from here on makes the next flush due.
     isDue = false;
-    if (rows.length === 0 || out.destroyed) return;
+    if (rows.length === 0) return;
     out.write(text);
     schedule();
   };
