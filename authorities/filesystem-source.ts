@@ -79,10 +79,10 @@ export class FilesystemSource {
     this.#handlers = handlers;
   }
 
-  /** Loads before it returns, then after each change. Only then are large files parsed on another thread. */
+  /** Loads, then again after each change. Small files are loaded before it returns. */
   start(): void {
     this.#rewatch();
-    this.#load();
+    this.#reload();
   }
 
   close(): void {
@@ -151,10 +151,6 @@ export class FilesystemSource {
     return { loaded, problems: [...found.closed.values(), ...loaded.problems] };
   }
 
-  #load(found = findFiles(this.#spec.path)): void {
-    this.#give(this.#readingOf(found));
-  }
-
   #give({ loaded, problems }: Reading): void {
     this.#tell(problems);
     const last = this.#loaded;
@@ -167,7 +163,7 @@ export class FilesystemSource {
     const found = findFiles(this.#spec.path);
     const changed = 'files' in found ? found.files.flatMap((file) => this.#newTextOf(file)) : [];
     const length = changed.reduce((sum, { text }) => sum + text.length, 0);
-    if (length <= AT_ONCE_LENGTH) this.#load(found);
+    if (length <= AT_ONCE_LENGTH) this.#give(this.#readingOf(found));
     else {
       this.#isParsing = true;
       this.#parseNext(changed, found);

@@ -217,10 +217,10 @@ export class Federation {
     }
     for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
     // One portion of one response, so that no turn is long.
-    const server = this.#sources.takeMidResponse();
-    if (!server) return;
-    server.continueResponse(nowMs);
-    this.#dispatch(server, nowMs);
+    const source = this.#sources.takeMidResponse();
+    if (!source) return;
+    source.continueResponse(nowMs);
+    this.#dispatch(source, nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {

@@ -112,40 +112,54 @@ t.test('a pipe, a device or a huge file in place of the map is refused', async (
   noLongTurn(t, figures);
 });
 
-t.test('a file of 5,000 resources, which all change three times', async (t) => {
-  const directory = folder(t);
-  const authority = 'files.example.com';
-  const TYPE = TYPE_URLS.assignment;
-  const names = Array.from({ length: 5_000 }, (_, at) =>
-    xdstpName(authority, 'assignment', `edge/${at}`),
-  );
-  const write = (portValue: number): void => {
-    const endpoint = { address: { socketAddress: { address: '10.0.0.1', portValue } } };
-    const endpoints = [{ lbEndpoints: Array(5).fill({ endpoint }) }];
-    const resources = names.map((clusterName) => ({ '@type': TYPE, clusterName, endpoints }));
-    writeFileSync(join(directory, '.new'), JSON.stringify({ resources }));
-    renameSync(join(directory, '.new'), join(directory, 'all.json'));
-  };
-  write(8_000);
-  const arena = await startArena(t, {
-    sources: { files: { path: directory } },
-    authorities: { [authority]: { sources: ['files'] } },
-  });
-  const client = new DeltaClient({ port: arena.gateway.port });
-  t.teardown(() => {
-    client.close();
-  });
-  client.subscribe(TYPE, [xdstpName(authority, 'assignment', 'edge/*')]);
-  const wait = { timeoutMs: 30_000 };
-  await until('the client has them', () => client.held(TYPE).size === names.length, wait);
-  const figures = await underAttack(t, arena, '3 × 5,000 resources in a file', async () => {
-    for (const portValue of [8_001, 8_002, 8_003]) {
-      const before = new Map(client.held(TYPE));
-      write(portValue);
-      const hasChanged = (name: string): boolean =>
-        client.held(TYPE).get(name) !== before.get(name);
-      await until('all have changed', () => names.every(hasChanged), wait);
-    }
-  });
-  noLongTurn(t, figures);
-});
+t.test(
+  'a reload adds a file of 10,000 resources, and a client subscribes to all; they change three times',
+  async (t) => {
+    const directory = folder(t);
+    const authority = 'files.example.com';
+    const TYPE = TYPE_URLS.assignment;
+    const COUNT = 5_000;
+    const names = ['a', 'b'].flatMap((path) =>
+      Array.from({ length: COUNT }, (_, at) => xdstpName(authority, 'assignment', `${path}/${at}`)),
+    );
+    const write = (portValue: number): void => {
+      const endpoint = { address: { socketAddress: { address: '10.0.0.1', portValue } } };
+      const endpoints = [{ lbEndpoints: Array(5).fill({ endpoint }) }];
+      const resources = names.map((clusterName) => ({ '@type': TYPE, clusterName, endpoints }));
+      writeFileSync(join(directory, '.new'), JSON.stringify({ resources }));
+      renameSync(join(directory, '.new'), join(directory, 'all.json'));
+    };
+    write(8_000);
+    const arena = await startArena(t);
+    const client = new DeltaClient({ port: arena.gateway.port });
+    t.teardown(() => {
+      client.close();
+    });
+    const wait = { timeoutMs: 30_000 };
+    const added = await underAttack(t, arena, 'a new file of 10,000 resources', async () => {
+      const { map, gateway } = arena;
+      const sources = { ...(map['sources'] as object), files: { path: directory } };
+      const authorities = {
+        ...(map['authorities'] as object),
+        [authority]: { sources: ['files'] },
+      };
+      await gateway.setAuthorityMap({ ...map, sources, authorities });
+      // One collection before the file is parsed, and one after that.
+      for (const [at, glob] of ['a/*', 'b/*'].entries()) {
+        client.subscribe(TYPE, [xdstpName(authority, 'assignment', glob)]);
+        await until('the client has it', () => client.held(TYPE).size === (at + 1) * COUNT, wait);
+      }
+    });
+    noLongTurn(t, added);
+    const figures = await underAttack(t, arena, '3 × 10,000 resources in a file', async () => {
+      for (const portValue of [8_001, 8_002, 8_003]) {
+        const before = new Map(client.held(TYPE));
+        write(portValue);
+        const hasChanged = (name: string): boolean =>
+          client.held(TYPE).get(name) !== before.get(name);
+        await until('all have changed', () => names.every(hasChanged), wait);
+      }
+    });
+    noLongTurn(t, figures);
+  },
+);

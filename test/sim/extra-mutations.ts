@@ -124,6 +124,12 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     to: 'if (isGone) continue;',
   },
   {
+    title: 'an answer of a directory ends after its first portion',
+    file: 'authorities/core/sources/file-source.ts',
+    from: 'if (answering?.next().done === false) this.#answering = answering;',
+    to: 'answering?.next();',
+  },
+  {
     title: 'a damaged state file is accepted',
     file: 'gateway/state-file/collection-file.ts',
     from: "if (text !== [...written].join(''))",

@@ -1,7 +1,7 @@
 /**
  * A directory of resource files as a source. Its whole content is known at once, so `subscribe`
- * answers a name immediately. The shell reads the files. It does not pass on a state that it could
- * not read, so the last good state stays.
+ * answers a name immediately; many resources in portions. The shell reads the files. It does not pass on a state that it
+ * could not read, so the last good state stays.
  */
 import type { FileResource } from '../../../config/file-resource.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -9,7 +9,13 @@ import { isMemberOf, isOldStyle } from '../../../protos/resource-name.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../../protos/type-urls.js';
 import { readResource, type Projection } from '../projection.js';
 import { readPublishedName, type PublishingRights } from './published-name.js';
-import { SourceContents, type Listener, type SourceEntry } from './source-contents.js';
+import { ENTRY_COST_BYTES, PORTION_BYTES } from './response-portions.js';
+import {
+  SourceContents,
+  type Listener,
+  type SourceEntry,
+  type SourceSubscription,
+} from './source-contents.js';
 import type { Source, SourceFacts } from './source.js';
 
 export interface FileLoad {
@@ -47,17 +53,27 @@ export class FileSource implements Source {
   #unreadable = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
   #refused: readonly RefusedResource[] = [];
+  /** Subscriptions whose answers are given in portions. */
+  #answered: SourceSubscription[] = [];
+  #answering: Iterator<void> | undefined;
   /** An unchanged file yields the same objects again, so their projections are reused. */
   readonly #projected = new WeakMap<FileResource, Projection>();
 
   readonly #onInput: () => void;
+  readonly #portionBytes: number;
 
   /** @param onInput called after each input that may change the answers of this source */
-  constructor(name: string, rights: PublishingRights, onInput: () => void) {
+  constructor(
+    name: string,
+    rights: PublishingRights,
+    onInput: () => void,
+    portionBytes = PORTION_BYTES,
+  ) {
     this.name = name;
     this.#onInput = onInput;
     this.id = name;
     this.#rights = rights;
+    this.#portionBytes = portionBytes;
   }
 
   /** Nothing to request: the shell reports every change of the directory. */
@@ -122,8 +138,11 @@ export class FileSource implements Source {
     this.#loaded = loaded;
     this.#liveSinceMs ??= nowMs;
     this.#unreadable = false;
-    for (const typeUrl of [...this.contents.types()]) this.#refresh(typeUrl);
-    this.#onInput();
+    const types = [...this.contents.types()];
+    this.#answer(
+      types.flatMap((typeUrl) => [...this.contents.subscriptions(typeUrl)]),
+      types,
+    );
     return refused;
   }
 
@@ -133,8 +152,9 @@ export class FileSource implements Source {
 
   subscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
     const added = this.contents.subscribe(typeUrl, name, listener);
-    if (added && this.#liveSinceMs !== undefined) this.#answer(typeUrl, name);
-    this.#onInput();
+    if (!added || this.#liveSinceMs === undefined) this.#onInput();
+    else if (this.#answering) this.#answered.push(added);
+    else this.#answer([added]);
   }
 
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
@@ -169,41 +189,81 @@ export class FileSource implements Source {
     return { ok: true, entry: { projection, upstreamVersion: projection.version } };
   }
 
-  #refresh(typeUrl: string): void {
+  /** Portions of answers are left. Call `continueResponse` soon. */
+  get isMidResponse(): boolean {
+    return this.#answering !== undefined;
+  }
+
+  /** Gives the next portion. */
+  continueResponse(): void {
+    const answering = this.#answering;
+    // If it throws, nothing is left of it.
+    this.#answering = undefined;
+    if (answering?.next().done === false) this.#answering = answering;
+    this.#onInput();
+  }
+
+  /** @param loaded the types whose old content a load replaces */
+  #answer(subscriptions: SourceSubscription[], loaded: readonly string[] = []): void {
+    this.#answered = subscriptions;
+    this.#answering = this.#answers(subscriptions, loaded);
+    this.continueResponse();
+  }
+
+  /** Each `yield` ends a portion. What is removed or absent comes last and together: clients may need other resources first. */
+  *#answers(
+    subscriptions: readonly SourceSubscription[],
+    loaded: readonly string[],
+  ): Generator<void> {
+    let usedBytes = 0;
+    for (const subscription of subscriptions) {
+      for (const entry of this.#entriesFor(subscription)) {
+        if (usedBytes > this.#portionBytes) {
+          yield;
+          usedBytes = 0;
+        }
+        // It may have been unsubscribed since.
+        const { typeUrl, name, field } = entry.projection;
+        if (this.contents.isWanted(typeUrl, name)) this.contents.put(entry, false);
+        usedBytes += ENTRY_COST_BYTES + field.bodyLength;
+      }
+    }
+    for (const typeUrl of loaded) this.#removeGone(typeUrl);
+    for (const subscription of subscriptions) this.#answerMissing(subscription);
+  }
+
+  /** The present content, also if it changes meanwhile. */
+  *#entriesFor({ typeUrl, name }: SourceSubscription): Generator<SourceEntry> {
+    const loaded = this.#loaded.get(typeUrl);
+    const entry = loaded?.get(name.key);
+    if (entry) yield entry;
+    if (!name.isGlob) return;
+    for (const member of loaded?.values() ?? []) {
+      if (isMemberOf(member.projection.name, name)) yield member;
+    }
+  }
+
+  #removeGone(typeUrl: string): void {
     const loaded = this.#loaded.get(typeUrl);
     for (const { projection } of [...this.contents.entries(typeUrl)]) {
       const isGone = this.#isWhole && !loaded?.has(projection.name.key);
       if (isGone) this.contents.remove(typeUrl, projection.name, false);
     }
-    for (const { name } of [...this.contents.subscriptions(typeUrl)]) this.#answer(typeUrl, name);
   }
 
   get #isWhole(): boolean {
     return this.#read.isWhole !== false;
   }
 
-  #answer(typeUrl: string, name: ResourceName): void {
-    const loaded = this.#loaded.get(typeUrl);
-    if (!name.isGlob) {
-      const entry = loaded?.get(name.key);
-      if (entry) this.contents.put(entry, false);
-      else this.#answerMissing(typeUrl, name);
-      return;
-    }
-    for (const entry of loaded?.values() ?? []) {
-      if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false);
-    }
-    // An answer for the glob itself, which may be empty.
-    this.#answerMissing(typeUrl, name);
-  }
-
   /**
    * A name without a resource is absent, unless a file without valid content may contain it. Then
-   * the name counts as timed out, which proves no absence.
+   * the name counts as timed out, which proves no absence. A glob, which may be empty, is answered.
    */
-  #answerMissing(typeUrl: string, name: ResourceName): void {
-    const subscription = this.contents.subscription(typeUrl, name);
+  #answerMissing(subscription: SourceSubscription): void {
+    const { typeUrl, name } = subscription;
+    if (this.contents.subscription(typeUrl, name) !== subscription) return;
+    if (this.#loaded.get(typeUrl)?.has(name.key) === true) return;
     if (this.#isWhole) this.contents.remove(typeUrl, name, false);
-    else if (subscription) this.contents.timeOut(subscription);
+    else this.contents.timeOut(subscription);
   }
 }

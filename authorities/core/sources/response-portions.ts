@@ -6,7 +6,7 @@ import type { Decoded } from '../../../protos/discovery.js';
 import type { InPortions, ReceivedResponse } from './source-stream.js';
 
 /** The cost of one entry of a response beside its bytes, as if it were so many bytes more. */
-const ENTRY_COST_BYTES = 1_024;
+export const ENTRY_COST_BYTES = 1_024;
 /** Some milliseconds. */
 export const PORTION_BYTES = 384 * 1_024;
 

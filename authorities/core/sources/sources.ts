@@ -60,7 +60,7 @@ export class Sources {
   readonly #onInput: (source: Source) => void;
   readonly #agenda = new Agenda<ManagementServer>();
   readonly #touchedFiles = new Set<FileSource>();
-  readonly #midResponse = new Set<ManagementServer>();
+  readonly #midResponse = new Set<ManagementServer | FileSource>();
   /** By source: the pace at which its streams start. */
   readonly #paces = new Map<string, StartPace<ManagementServer>>();
   /** The paces of sources with streams that wait for their turn. */
@@ -94,11 +94,12 @@ export class Sources {
     return this.#agenda.takeDue(nowMs);
   }
 
-  /** The server that takes the next portion of its response: they take turns. */
-  takeMidResponse(): ManagementServer | undefined {
-    for (const server of this.#midResponse) {
-      this.#midResponse.delete(server);
-      if (this.#servers.get(server.id) === server) return server;
+  /** The source that takes the next portion of its response: they take turns. */
+  takeMidResponse(): ManagementServer | FileSource | undefined {
+    for (const source of this.#midResponse) {
+      this.#midResponse.delete(source);
+      const { id } = source;
+      if ((this.#servers.get(id) ?? this.#files.get(id)) === source) return source;
     }
     return undefined;
   }
@@ -228,10 +229,12 @@ export class Sources {
 
   #fileOf(name: string): FileSource {
     const rights = this.#rightsOf(() => name, COMMON_SCOPE);
-    const made: FileSource = new FileSource(name, rights, () => {
+    const onInput = (): void => {
       this.#touchedFiles.add(made);
+      if (made.isMidResponse) this.#midResponse.add(made);
       this.#onInput(made);
-    });
+    };
+    const made: FileSource = new FileSource(name, rights, onInput, this.#options.portionBytes);
     return made;
   }
 

@@ -85,6 +85,45 @@ t.test(
   },
 );
 
+t.test('many resources are given in portions, and what is gone or absent comes last', (t) => {
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }),
+    { portionBytes: 1_500 },
+  );
+  /** Runs only what is due now. */
+  const turn = (): void => {
+    driver.federation.handleTimer(driver.nowMs);
+    driver.pump();
+  };
+  const isMid = (): boolean => driver.federation.source('f')?.isMidResponse === true;
+  load(driver, resource(a), ...['m', 'n', 'o', 'p'].map((id) => resource(member(id))));
+  const watcher = driver.watching(glob, b);
+  t.strictSame(watcher.take(), [`changed ${member('m')} 1`, `changed ${member('n')} 1`]);
+  t.ok(isMid());
+  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), driver.nowMs);
+  const other = driver.watching(a);
+  t.strictSame(other.take(), [], 'a later name waits for its turn');
+  driver.federation.handlePart('f', {
+    resources: [resource(member('n'), '2'), resource(member('p'), '2')],
+    nowMs: driver.nowMs,
+  });
+  turn();
+  t.strictSame(watcher.take().slice(0, 2), [
+    `changed ${member('n')} 2`,
+    `changed ${member('p')} 2`,
+  ]);
+  while (isMid()) turn();
+  t.strictSame(watcher.take().slice(-2), [`absent ${b}`, `complete ${glob}`]);
+  t.strictSame(other.take(), [`changed ${a} 1`]);
+  load(driver, ...['m', 'n', 'o'].map((id) => resource(member(id), '3')));
+  t.strictSame(watcher.take(), [`changed ${member('m')} 3`, `changed ${member('n')} 3`]);
+  driver.unwatch(a, other);
+  while (isMid()) turn();
+  driver.advance(60_000);
+  t.strictSame(watcher.take(), [`changed ${member('o')} 3`, `removed ${member('p')}`]);
+  t.end();
+});
+
 t.test('while a file is unreadable, missing names may be in it (invariant 3)', (t) => {
   const driver = started();
   const loadPart = (...resources: readonly FileResource[]): void => {
