@@ -77,6 +77,16 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     to: 'new RemovalHold<MissingName>({ ...policy.deletionGuard, count: 1_000 });',
   },
   {
+    title: 'cold: a source that still sends has no other names',
+    file: `${GATEWAY}/cache/missing-names.ts`,
+    from: 'isOpen: ({ typeUrl, name }) => isGrowing || !isCurrent(typeUrl, name.glob),',
+    to: 'isOpen: ({ typeUrl, name }) => !isCurrent(typeUrl, name.glob),',
+    unitTest: {
+      file: 'test/unit/gateway/core/cache/missing-names.test.ts',
+      title: 'an authority that always gets more members keeps what it lacks for a minute',
+    },
+  },
+  {
     title: 'cold: a name in the state file that is absent counts as removed',
     file: `${GATEWAY}/cache/resource-cache.ts`,
     from: 'this.#missing.add(entry, missing, policy, this.#directory.nowMs);',

@@ -42,12 +42,29 @@ interface MissingName {
   readonly glob: ResourceName;
 }
 
+/** The missing names of an authority. */
+interface Missing {
+  readonly hold: RemovalHold<MissingName>;
+  readonly waitMs: number;
+  readonly sinceMs: number;
+  /** The members of all collections of the authority when they were last counted. */
+  present: number;
+  /** When they were found to be more than before. */
+  grewMs: number;
+}
+
+/**
+ * How long a growing authority keeps what it lacks. A control plane that has just started may answer that it has nothing,
+ * and then sends its content in pieces, type after type (seed 154231).
+ */
+const MAX_GROWTH_MS = 60_000;
+
 /** A removal whose source was lost before the decision is examined again after this time. */
 const AGAIN_MS = 2_000;
 
 export class MissingNames<Glob extends Remembering> {
   readonly #options: MissingNamesOptions<Glob>;
-  readonly #byAuthority = new Map<string, RemovalHold<MissingName>>();
+  readonly #byAuthority = new Map<string, Missing>();
 
   constructor(options: MissingNamesOptions<Glob>) {
     this.#options = options;
@@ -60,31 +77,39 @@ export class MissingNames<Glob extends Remembering> {
     policy: RemovalPolicy,
     nowMs: number,
   ): void {
-    let hold = this.#byAuthority.get(glob.authority);
-    if (!hold) {
-      hold = new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });
-      this.#byAuthority.set(glob.authority, hold);
+    const { authority } = glob;
+    let known = this.#byAuthority.get(authority);
+    if (!known) {
+      const hold = new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });
+      const { present } = this.#nameCountsOf(authority);
+      known = { hold, waitMs: policy.switchWaitMs, sinceMs: nowMs, present, grewMs: -Infinity };
+      this.#byAuthority.set(authority, known);
     }
     for (const member of missing) {
       const name = { key: `${glob.key} ${member}`, member, glob };
-      hold.add({ typeUrl, name }, nowMs + policy.switchWaitMs);
+      known.hold.add({ typeUrl, name }, nowMs + policy.switchWaitMs);
     }
   }
 
   /** @returns Infinity: no name waits */
   nextDeadlineMs(): number {
-    const allMs = [...this.#byAuthority.values()].map((hold) => hold.nextDeadlineMs());
+    const allMs = [...this.#byAuthority.values()].map(({ hold }) => hold.nextDeadlineMs());
     return Math.min(...allMs.filter((ms) => ms !== undefined));
   }
 
   handleTimer(nowMs: number): void {
     const { isCurrent, globOf, onHeldBack, onRemoved } = this.#options;
-    for (const [authority, hold] of this.#byAuthority) {
-      const { known, undecided } = this.#nameCountsOf(authority);
+    for (const [authority, missing] of this.#byAuthority) {
+      const { hold, waitMs, sinceMs } = missing;
+      const { present, known, undecided } = this.#nameCountsOf(authority);
+      if (present > missing.present) missing.grewMs = nowMs;
+      missing.present = present;
+      const quietMs = missing.grewMs + waitMs;
+      const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
       const { due, guarded } = hold.takeDue(known + undecided, nowMs, {
-        isOpen: ({ typeUrl, name }) => !isCurrent(typeUrl, name.glob),
+        isOpen: ({ typeUrl, name }) => isGrowing || !isCurrent(typeUrl, name.glob),
         undecided,
-        againAtMs: nowMs + AGAIN_MS,
+        againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
       });
       if (guarded) onHeldBack?.({ authority, ...guarded });
       for (const { typeUrl, name } of due) {
@@ -106,19 +131,25 @@ export class MissingNames<Glob extends Remembering> {
   }
 
   /**
-   * The names in all collections of an authority: members, and remembered names that it is known to lack
+   * The names in all collections of an authority. `present`: members. `known`: members, and remembered names that it is known to lack
    * or not. `undecided`: remembered names whose collection has had no answer yet. Names of a collection that
    * its source can never prove to be whole do not count: whatever the source lost, they stay.
    */
-  #nameCountsOf(authority: string): { readonly known: number; readonly undecided: number } {
+  #nameCountsOf(authority: string): {
+    readonly present: number;
+    readonly known: number;
+    readonly undecided: number;
+  } {
+    let present = 0;
     let known = 0;
     let undecided = 0;
     for (const { collection, error } of this.#options.globs()) {
       if (collection.glob.authority !== authority) continue;
       const { complete, proven, nameCount, members } = collection;
+      present += members.size;
       known += proven ? nameCount : members.size;
       if (!complete && error === undefined) undecided += nameCount - members.size;
     }
-    return { known, undecided };
+    return { present, known, undecided };
   }
 }

@@ -23,21 +23,25 @@ interface Glob {
   readonly collection: Collection;
 }
 
-/** A complete glob of an authority that has the member `stays` and remembers these names too. */
-function globThatMisses(authority: string, ...ids: readonly string[]) {
+/** A complete glob of an authority that remembers these names, and has some of them. */
+function globOf(authority: string, ids: readonly string[], there: readonly string[]) {
   const collection = new Collection(nameOf(cds('g/*', authority)), {
     tombstonesPerCollection: 10,
     tombstoneMaxAgeMs: 1_000_000,
   });
-  const members = ['stays', ...ids].map((id) => cds(`g/${id}`, authority));
+  const members = ids.map((id) => cds(`g/${id}`, authority));
   collection.restore(
     { typeUrl: CDS, glob: collection.glob, members, removed: [], knownAtMs: 0 },
     0,
   );
-  collection.put(projectionOf(CDS, cds('g/stays', authority), 'v1'));
+  for (const id of there) collection.put(projectionOf(CDS, cds(`g/${id}`, authority), 'v1'));
   const glob: Glob = { typeUrl: CDS, collection };
   return { glob, missing: collection.handleComplete(true) };
 }
+
+/** One that has the member `stays`, and lacks these. */
+const globThatMisses = (authority: string, ...ids: readonly string[]) =>
+  globOf(authority, ['stays', ...ids], ['stays']);
 
 function setUp(globs: readonly Glob[]) {
   const events: string[] = [];
@@ -89,6 +93,44 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'while an authority gets more members, it keeps those that it lacks, a minute at most (seed 154231)',
+  (t) => {
+    const listeners = globOf('cloud', ['a'], []);
+    const clusters = globOf('cloud', [], []);
+    const { names, events } = setUp([listeners.glob, clusters.glob]);
+    names.add(listeners.glob, listeners.missing, POLICY, 0);
+    let nowMs = WAIT_MS - 1;
+    const grow = (): void => {
+      clusters.glob.collection.put(projectionOf(CDS, cds(`g/${nowMs}`), 'v1'));
+      names.handleTimer(nowMs);
+    };
+    grow();
+    names.handleTimer(nowMs + 1);
+    t.strictSame(events, []);
+    nowMs += WAIT_MS;
+    t.equal(names.nextDeadlineMs(), nowMs);
+    names.handleTimer(nowMs);
+    t.match(events, ['removed cloud', /settled/]);
+    t.end();
+  },
+);
+
+t.test('an authority that always gets more members keeps what it lacks for a minute', (t) => {
+  const { glob, missing } = globOf('cloud', ['a'], []);
+  const { names, events } = setUp([glob]);
+  names.add(glob, missing, POLICY, 0);
+  let nowMs = 0;
+  while (events.length === 0 && nowMs < 100_000) {
+    nowMs += WAIT_MS / 2;
+    glob.collection.put(projectionOf(CDS, cds(`g/${nowMs}`), 'v1'));
+    names.handleTimer(nowMs);
+  }
+  t.equal(nowMs, 60_000);
+  t.match(events, ['removed cloud', /settled/]);
+  t.end();
+});
 
 t.test('a lost source removes nothing, and is asked again (invariant 3)', (t) => {
   const { glob, missing } = globThatMisses('cloud', 'gone');
