@@ -1,12 +1,11 @@
 /**
- * Runs all tests: the build, static checks, then the test tiers.
+ * Runs all tests: the build, static checks, then the test tiers, fastest first.
  *
  *   node scripts/test.mjs [checks|unit|simulation|fuzz|integration|attacks|interop|citations …] [WORD …]
  *
  * Default: all tiers. With another word, such as `attacks admin`, only the attacks in files with this word
  * in their name.
- * Prints the time of each step. Stops at the first failed step and names it; one that runs beside others is looked at before
- * the attacks, and at the end.
+ * Prints the time of each step. Stops at the first failed step and names it.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -67,10 +66,6 @@ const onNode24 = (command) => [available()['node-24'].path, ...command];
 const isOnNode24 = process.versions.node.startsWith('24.');
 const isShort = (file) => !/integration\/(memory|soak)\./.test(file);
 
-/**
- * `isBeside`: the step only computes, so it runs at the lowest priority beside the next ones, which leave a third to a half of
- * two cores idle. `isMeasured`: nothing may run beside the step.
- */
 const steps = [
   { tier: 'build', title: 'build', run: () => [['npm', 'run', '--silent', 'build']] },
   {
@@ -113,14 +108,12 @@ const steps = [
     title: 'simulation of 10,000 seeds',
     run: () => [['node', 'build/test/sim/main.js']],
     isFor: CI,
-    isBeside: true,
   },
   // A million messages per type in CI; elsewhere 10,000, which catch recent breakage.
   {
     tier: 'fuzz',
     title: 'fuzzing',
     run: () => [['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])]],
-    isBeside: true,
   },
   {
     tier: 'integration',
@@ -144,6 +137,17 @@ const steps = [
     run: () => [onNode24(tap(tests('integration', isShort), ...several(3)))],
     isFor: CI && !isOnNode24,
   },
+  // Each judges turns of the event loop by their CPU time, which another test on the other core changes a little.
+  {
+    tier: 'attacks',
+    title: 'attacks',
+    run: () => attacks((file) => !isNearBar(file), ...several(2)),
+  },
+  {
+    tier: 'attacks',
+    title: 'attacks that must run alone',
+    run: () => attacks(isNearBar, ...alone),
+  },
   // Outside CI, tests of a missing tool are skipped with a message.
   {
     tier: 'interop',
@@ -160,18 +164,6 @@ const steps = [
     tier: 'interop',
     title: 'tests with real peers that must run alone',
     run: () => [tap(tests('interop', isTimed), ...alone)],
-  },
-  // Each judges turns of the event loop by their CPU time, which another test on the other core changes a little.
-  {
-    tier: 'attacks',
-    title: 'attacks',
-    isMeasured: true,
-    run: () => attacks((file) => !isNearBar(file), ...several(2)),
-  },
-  {
-    tier: 'attacks',
-    title: 'attacks that must run alone',
-    run: () => attacks(isNearBar, ...alone),
   },
   // Outside CI, tests of a missing tool are skipped.
   {
@@ -204,15 +196,11 @@ function countResults(tapOutput) {
   failed += Number(total?.[3] ?? 0);
 }
 
-/**
- * Runs one command, and adds tap's totals to `passed` and `failed`.
- *
- * @param print takes its output
- */
-function perform([command, ...args], print) {
+/** Runs one command, forwards its output, and adds tap's totals to `passed` and `failed`. */
+function perform([command, ...args]) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: process.env });
-    child.stdout.on('data', print);
+    child.stdout.pipe(process.stdout, { end: false });
     child.on('close', (code) => {
       const output = args.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
       if (output !== undefined && existsSync(output)) countResults(readFileSync(output, 'utf8'));
@@ -221,53 +209,25 @@ function perform([command, ...args], print) {
   });
 }
 
-/** @returns the exit code. The commands of one step run concurrently. */
-async function performStep({ title, run }, print, prefix = []) {
-  const startedMs = performance.now();
-  // The build deletes it.
-  mkdirSync('build/tap', { recursive: true });
-  print(`\n=== ${title}\n`);
-  const codes = await Promise.all(run().map((command) => perform([...prefix, ...command], print)));
-  print(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n`);
-  return Math.max(0, ...codes);
-}
-
-const write = (text) => process.stdout.write(text);
-/** The steps beside the others, one after the other; their output comes when each is over. */
-let beside = Promise.resolve(0);
-function performBeside(step) {
-  beside = beside.then(async (exitCode) => {
-    if (exitCode !== 0) return exitCode;
-    const output = [];
-    const code = await performStep(step, (text) => output.push(text), ['nice', '-n', '19']);
-    output.forEach(write);
-    if (code !== 0) write(`=== ${step.title} failed\n`);
-    return code;
-  });
-}
-
 let exitCode = 0;
-for (const step of steps) {
-  const { tier, title, isFor = true, mayFail, isBeside, isMeasured } = step;
+for (const { tier, title, run, mayFail, isFor = true } of steps) {
   if (!isFor) continue;
   if (wanted.size > 0 && tier !== 'build' && !wanted.has(tier)) continue;
-  if (isBeside) {
-    performBeside(step);
-    continue;
-  }
-  if (isMeasured) exitCode = await beside;
-  if (exitCode !== 0) break;
-  exitCode = await performStep(step, write);
+  const startedMs = performance.now();
+  console.log(`\n=== ${title}`);
+  mkdirSync('build/tap', { recursive: true });
+  // The commands of one step run concurrently.
+  exitCode = Math.max(0, ...(await Promise.all(run().map(perform))));
+  console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (exitCode === 0) continue;
   if (mayFail) {
-    write(`=== ${title} failed; dependent tests are skipped\n`);
+    console.log(`=== ${title} failed; dependent tests are skipped`);
     exitCode = 0;
     continue;
   }
-  write(`=== ${title} failed\n`);
+  console.log(`=== ${title} failed`);
   break;
 }
-exitCode = Math.max(exitCode, await beside);
 for (const line of failures) console.log(line);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);
 process.exit(exitCode);
