@@ -156,8 +156,8 @@ async function writeAll(out: Writable, pieces: AsyncIterable<string>): Promise<v
   for await (const piece of pieces) {
     text += piece;
     if (performance.now() < untilMs) continue;
-    await (out.write(text) ? new Promise(setImmediate) : isReadOrGone(out));
     if (out.destroyed) return;
+    await (out.write(text) ? new Promise(setImmediate) : isReadOrGone(out));
     text = '';
     untilMs = performance.now() + SLICE_MS;
   }
