@@ -40,8 +40,13 @@ export interface FederatedClientOptions {
   readonly contentTotal?: ContentTotal;
   readonly bounds: ResolutionBounds;
   readonly transport: Transport;
-  /** For logs and metrics. Must not throw. */
+  /**
+   * For logs and metrics. Must not throw. What a message caused comes when the clients have their responses to it; see
+   * `onMessage`.
+   */
   readonly onEffect: (effect: FederationEffect) => void;
+  /** A message of this source (its id) comes, and what it changes. Must not throw. */
+  readonly onMessage?: ((source: string) => void) | undefined;
   readonly onFileProblems: (source: string, problems: readonly string[]) => void;
   /** Bound and telemetry of load reports; absent: the default bound, no telemetry. */
   readonly loads?: {
@@ -61,8 +66,6 @@ const TIMER_SLACK_MS = 1;
 /** Node.js fires longer timers at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-type ServerEffectOf = Extract<FederationEffect, { kind: 'server' }>;
-
 /** The effects with which the stream of a source goes up or down. */
 const STREAM_CHANGES: ReadonlySet<ServerEffect['kind']> = new Set(['up', 'lost', 'hang_up']);
 
@@ -79,9 +82,7 @@ export class FederatedClient {
   #immediate: NodeJS.Immediate | undefined;
   #pumping = false;
   #pumpScheduled = false;
-  /** Requests are ACKs of a message that clients are to have first. */
-  #holdsSends = false;
-  #heldSends: ServerEffectOf[] = [];
+  #pumpsBehindClients = false;
   #closed = false;
 
   constructor(options: FederatedClientOptions) {
@@ -274,11 +275,9 @@ export class FederatedClient {
       const identity = this.#identityAt(machine.id, spec);
       return new SourceConnection(spec, identity, this.#options.transport, {
         onMessage: (epoch, bytes) => {
-          this.#holdsSends = true;
-          this.#guard(() => {
-            this.#takeMessage(machine.id, epoch, bytes);
-          });
-          this.#holdsSends = false;
+          this.#options.onMessage?.(machine.id);
+          this.#takeMessage(machine.id, epoch, bytes);
+          this.#pumpBehindClients();
         },
         onEvent: (epoch, event) => {
           this.#guard(() => {
@@ -329,6 +328,11 @@ export class FederatedClient {
       this.#options.onError(error);
       this.#hangUp(source);
     }
+    try {
+      this.#federation.tell(this.nowMs);
+    } catch (error) {
+      this.#options.onError(error);
+    }
   }
 
   #hangUp(name: string): void {
@@ -359,6 +363,21 @@ export class FederatedClient {
     });
   }
 
+  /**
+   * Pumps when the clients that were told have their responses: those are written in the next phase of immediates, and Node
+   * passes them to the kernel in the one after that. The ACK to the source would delay them by some 60 µs.
+   */
+  #pumpBehindClients(): void {
+    if (this.#pumpsBehindClients) return;
+    this.#pumpsBehindClients = true;
+    setImmediate(() => {
+      setImmediate(() => {
+        this.#pumpsBehindClients = false;
+        this.#pump();
+      });
+    });
+  }
+
   #pump(): void {
     // Performing an effect may produce the next input at once; the loop below handles it.
     if (this.#pumping || this.#closed) return;
@@ -381,40 +400,7 @@ export class FederatedClient {
     this.#options.onEffect(effect);
     if (effect.kind === 'closed') this.#closeSource(effect.source);
     if (effect.kind !== 'server') return;
-    const { kind } = effect.effect;
-    if (kind === 'send' && this.#holdsSends) this.#hold(effect);
-    else {
-      // A request belongs to the stream that is open now.
-      if (kind !== 'received') this.#performHeld();
-      this.#performAt(effect);
-    }
-  }
-
-  /**
-   * Keeps a request until the clients that were told have their responses: those are written in the next phase of
-   * immediates, and Node passes them to the kernel in the one after that. An ACK would delay them by some 60 µs.
-   */
-  #hold(effect: ServerEffectOf): void {
-    this.#heldSends.push(effect);
-    if (this.#heldSends.length > 1) return;
-    setImmediate(() => {
-      setImmediate(() => {
-        if (this.#closed) return;
-        this.#guard(() => {
-          this.#performHeld();
-        });
-      });
-    });
-  }
-
-  #performHeld(): void {
-    if (this.#heldSends.length === 0) return;
-    const held = this.#heldSends;
-    this.#heldSends = [];
-    for (const effect of held) this.#performAt(effect);
-  }
-
-  #performAt({ source, effect: asked }: ServerEffectOf): void {
+    const { source, effect: asked } = effect;
     const machine = this.#federation.source(source);
     // Sources of node groups are created at run time.
     const shell =

@@ -235,6 +235,7 @@ function createClient(
         onSwitched(effect.group.id, to);
       }
     },
+    onMessage: tracing?.handleMessage,
     loads: {
       maxEntriesPerSource: limits.maxLoadEntriesPerSource,
       onEvent: (source, event) => {

@@ -86,7 +86,8 @@ class OpenChange {
 interface Received {
   readonly atMs: number;
   readonly source: string;
-  readonly typeUrl: string;
+  /** Undefined: a message of any type that is handled now. */
+  readonly typeUrl: string | undefined;
 }
 
 export class ChangeTraces {
@@ -103,11 +104,21 @@ export class ChangeTraces {
     this.#clock = clock;
   }
 
+  /** The last portion of a large response was read, or what came behind it. */
   handleFederation(effect: FederationEffect): void {
     if (effect.kind !== 'server' || effect.effect.kind !== 'received') return;
-    const { typeUrl } = effect.effect;
+    this.#noteReceived(effect.source, effect.effect.typeUrl);
+  }
+
+  /** @param source an id. The cache hears next of what its message changes. */
+  handleMessage(source: string): void {
+    this.#endTurn();
+    this.#noteReceived(source, undefined);
+  }
+
+  #noteReceived(source: string, typeUrl: string | undefined): void {
     this.#noteTurn();
-    this.#received.push({ atMs: this.#clock(), source: sourceNameOf(effect.source), typeUrl });
+    this.#received.push({ atMs: this.#clock(), source: sourceNameOf(source), typeUrl });
   }
 
   handleHeld(change: HeldChange): void {
@@ -177,7 +188,7 @@ export class ChangeTraces {
     this.#held = [];
     for (const typeUrl of new Set(held.map((change) => change.typeUrl))) {
       const changes = held.filter((change) => change.typeUrl === typeUrl);
-      const from = received.find((each) => each.typeUrl === typeUrl);
+      const from = received.find((each) => (each.typeUrl ?? typeUrl) === typeUrl);
       if (this.#open.length >= MAX_OPEN) {
         this.dropped++;
         continue;

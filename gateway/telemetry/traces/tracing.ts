@@ -47,6 +47,12 @@ export class Tracing {
     });
   };
 
+  readonly handleMessage = (source: string): void => {
+    this.#guard(() => {
+      this.#changes.handleMessage(source);
+    });
+  };
+
   readonly handleHeld = (change: HeldChange): void => {
     this.#guard(() => {
       this.#changes.handleHeld(change);
