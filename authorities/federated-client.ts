@@ -61,6 +61,12 @@ export interface FederatedClientOptions {
   readonly clock: () => number;
 }
 
+/**
+ * With more messages in one turn, their ACKs do not wait for it to end: a source that sends thousands of small ones seems
+ * not to read them otherwise. A count.
+ */
+const MAX_UNPUMPED = 50;
+
 /** Node.js may fire a timer early by rounding, and nothing would be due. */
 const TIMER_SLACK_MS = 1;
 /** Node.js fires longer timers at once. */
@@ -82,7 +88,8 @@ export class FederatedClient {
   #immediate: NodeJS.Immediate | undefined;
   #pumping = false;
   #pumpScheduled = false;
-  #pumpsBehindClients = false;
+  /** Messages since the last pump. A count. */
+  #unpumped = 0;
   #closed = false;
 
   constructor(options: FederatedClientOptions) {
@@ -368,11 +375,10 @@ export class FederatedClient {
    * passes them to the kernel in the one after that. The ACK to the source would delay them by some 60 µs.
    */
   #pumpBehindClients(): void {
-    if (this.#pumpsBehindClients) return;
-    this.#pumpsBehindClients = true;
+    if (++this.#unpumped >= MAX_UNPUMPED) this.#pump();
+    if (this.#unpumped !== 1) return;
     setImmediate(() => {
       setImmediate(() => {
-        this.#pumpsBehindClients = false;
         this.#pump();
       });
     });
@@ -382,6 +388,7 @@ export class FederatedClient {
     // Performing an effect may produce the next input at once; the loop below handles it.
     if (this.#pumping || this.#closed) return;
     this.#pumping = true;
+    this.#unpumped = 0;
     try {
       for (;;) {
         const effects = this.#federation.flush(this.nowMs);

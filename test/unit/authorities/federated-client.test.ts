@@ -100,6 +100,19 @@ t.test('what a source sends reaches the clients before the source gets its ACK',
   t.strictSame(events, ['told', 'written', 'sent']);
 });
 
+t.test('of many messages in one turn, the ACKs do not wait', async (t) => {
+  const { client, dial, events } = start(t);
+  client.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher());
+  const { handlers } = await dial(1);
+  handlers.onWritable();
+  const requests = events.length;
+  for (let nonce = 0; nonce < 120; nonce++)
+    handlers.onMessage(encodeResponse({ typeUrl: THING, nonce: `${nonce}` }));
+  t.equal(events.length - requests, 100);
+  for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
+  t.equal(events.length - requests, 120);
+});
+
 t.test('a watcher that throws is reported as an error, and the rest continues', async (t) => {
   const { client, errors, dial } = start(t);
   const bug = new Error('a bug');
