@@ -29,6 +29,11 @@ type Result = Converted<Uint8Array> | Converted<ResourceFromJson> | Converted<Pa
 
 type Take = (result: Result, isMore: boolean) => void;
 
+interface Waiting {
+  readonly task: Task;
+  readonly take: Take;
+}
+
 /** A result, or a part of it. */
 export interface Message {
   readonly result: Result;
@@ -44,8 +49,8 @@ export class ConversionThread {
   readonly #script: URL;
   readonly #idleMs: number;
   #worker: Worker | undefined;
-  /** In the order of their tasks. */
-  readonly #waiting: Take[] = [];
+  /** In the order in which the thread converts them. */
+  readonly #waiting: Waiting[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
 
   /** The parameters are for tests. */
@@ -64,14 +69,13 @@ export class ConversionThread {
    * @param onConverted called once, in a later turn, with its JSON; must not throw
    */
   toJson(bytes: Uint8Array, onConverted: (json: Converted<Uint8Array>) => void): void {
-    // A copy, since the bytes may be a part of others. The thread takes it over.
-    const copy = Uint8Array.from(bytes);
-    this.#ask(copy, onConverted as Take, [copy.buffer]);
+    // A copy: the thread would get all of the memory that these bytes are a part of.
+    this.#ask(Uint8Array.from(bytes), onConverted as Take);
   }
 
   /** @param onConverted as for `toJson`, with the resource */
   fromJson(text: string, onConverted: (resource: Converted<ResourceFromJson>) => void): void {
-    this.#ask(text, onConverted as Take, []);
+    this.#ask(text, onConverted as Take);
   }
 
   /**
@@ -79,8 +83,7 @@ export class ConversionThread {
    * of its message. An error: it cannot be read, or a text that stands for a secret does not fit into its field
    */
   show(task: ShowTask, onShown: (shown: Converted<Uint8Array>) => void): void {
-    const body = Uint8Array.from(task.body);
-    this.#ask({ ...task, body }, onShown as Take, [body.buffer]);
+    this.#ask({ ...task, body: Uint8Array.from(task.body) }, onShown as Take);
   }
 
   /** @param onParsed as for `toJson`, with its resources, as `parseResourceFile` finds them, or its problems */
@@ -92,7 +95,7 @@ export class ConversionThread {
       const problems = result.ok ? [] : [`${file.path}: cannot be read: ${result.reason}`];
       onParsed(result.ok ? { ...result.value, resources } : { ok: false, problems, resources: [] });
     };
-    this.#ask(file, take as Take, []);
+    this.#ask(file, take as Take);
   }
 
   /** What is still to be converted is dropped. */
@@ -104,12 +107,12 @@ export class ConversionThread {
     void worker?.terminate();
   }
 
-  #ask(task: Task, take: Take, transfer: ArrayBuffer[]): void {
+  #ask(task: Task, take: Take): void {
     clearTimeout(this.#idleTimer);
-    this.#waiting.push(take);
+    this.#waiting.push({ task, take });
     this.#worker ??= this.#start();
     this.#worker.ref();
-    this.#worker.postMessage(task, transfer);
+    this.#worker.postMessage(task);
   }
 
   #start(): Worker {
@@ -121,15 +124,18 @@ export class ConversionThread {
     worker.on('message', ({ result, isMore }: Message) => {
       // A thread that was ended may have sent this before.
       if (this.#worker !== worker) return;
-      const take = isMore ? this.#waiting[0] : this.#waiting.shift();
-      take?.(result, isMore);
+      const first = isMore ? this.#waiting[0] : this.#waiting.shift();
+      first?.take(result, isMore);
       if (this.#waiting.length === 0) this.#endWhenIdle(worker);
     });
     const fail = (why: string): void => {
       if (this.#worker !== worker) return;
       this.#worker = undefined;
       const reason = `the thread that converts it ended: ${why}`;
-      for (const take of this.#waiting.splice(0)) take({ ok: false, reason }, false);
+      const [first, ...others] = this.#waiting.splice(0);
+      first?.take({ ok: false, reason }, false);
+      // They are not to blame: another thread converts them.
+      for (const { task, take } of others) this.#ask(task, take);
     };
     // Such as no memory left.
     worker.on('error', (error) => {
@@ -150,5 +156,8 @@ export class ConversionThread {
   }
 }
 
-/** One thread for the process: a second one would take the core of the event loop. */
+/** One thread for the resources of all sources and clients: more would take the core of the event loop. */
 export const conversions = new ConversionThread();
+
+/** One for the files of all directories: no resource is to wait for a large file, which takes seconds. */
+export const fileConversions = new ConversionThread();

@@ -15,7 +15,7 @@ import { encodedFormOf } from '../config/encoded-file.js';
 import { readRegularFile } from '../config/regular-file.js';
 import { inOneLine, whyUnreadable } from '../config/unreadable-file.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from '../config/utf8.js';
-import { ConversionThread, type FileTask } from './conversion-thread.js';
+import { fileConversions, type FileTask } from './conversion-thread.js';
 import { parsedFile } from './parsed-file.js';
 import {
   GoodFiles,
@@ -63,7 +63,6 @@ export class FilesystemSource {
   /** Files of the present reading that another thread has parsed, by path. */
   readonly #parsed = new Map<string, ParsedText>();
   readonly #good = new GoodFiles((text, path) => this.#parsed.get(path) ?? parsedFile(text, path));
-  readonly #thread = new ConversionThread();
   #isParsing = false;
   #isClosed = false;
   /** What was told last; undefined: nothing, or that nothing is there. */
@@ -88,7 +87,6 @@ export class FilesystemSource {
   close(): void {
     clearTimeout(this.#timer);
     this.#isClosed = true;
-    this.#thread.end();
     for (const watcher of this.#watchers) watcher.close();
     this.#watchers = [];
   }
@@ -176,7 +174,8 @@ export class FilesystemSource {
 
   #parseNext([file, ...others]: readonly FileTask[], found: Found): void {
     if (file) {
-      this.#thread.parseFile(file, (parsed) => {
+      fileConversions.parseFile(file, (parsed) => {
+        if (this.#isClosed) return;
         this.#parsed.set(file.path, parsed);
         this.#parseNext(others, found);
       });

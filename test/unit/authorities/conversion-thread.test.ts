@@ -59,6 +59,34 @@ t.test(
   },
 );
 
+t.test(
+  'a task that ends the thread fails alone: the others are converted by another one',
+  async (t) => {
+    const script = `
+    import { parentPort } from 'node:worker_threads';
+    parentPort.on('message', (task) => {
+      if (task === 'bad') process.exit(3);
+      parentPort.postMessage({ result: { ok: true, value: task }, isMore: false });
+    });`;
+    const thread = new ConversionThread(
+      new URL(`data:text/javascript,${encodeURIComponent(script)}`),
+    );
+    t.teardown(() => {
+      thread.end();
+    });
+    const results = await Promise.all(
+      ['a', 'bad', 'b', 'bad', 'c'].map((text) => fromJson(thread, text)),
+    );
+    t.match(results, [
+      { ok: true, value: 'a' },
+      { ok: false, reason: /exit code 3/ },
+      { ok: true, value: 'b' },
+      { ok: false },
+      { ok: true, value: 'c' },
+    ]);
+  },
+);
+
 t.test('a file is read in pieces, with its problems', async (t) => {
   const thread = new ConversionThread();
   t.teardown(() => {
