@@ -40,13 +40,8 @@ export interface FederatedClientOptions {
   readonly contentTotal?: ContentTotal;
   readonly bounds: ResolutionBounds;
   readonly transport: Transport;
-  /**
-   * For logs and metrics. Must not throw. What a message caused comes when the clients have their responses to it; see
-   * `onMessage`.
-   */
+  /** For logs and metrics. Must not throw. */
   readonly onEffect: (effect: FederationEffect) => void;
-  /** A message of this source (its id) comes, and what it changes. Must not throw. */
-  readonly onMessage?: ((source: string) => void) | undefined;
   readonly onFileProblems: (source: string, problems: readonly string[]) => void;
   /** Bound and telemetry of load reports; absent: the default bound, no telemetry. */
   readonly loads?: {
@@ -60,12 +55,6 @@ export interface FederatedClientOptions {
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
-
-/**
- * With more messages in one turn, their ACKs do not wait for it to end: a source that sends thousands of small ones seems
- * not to read them otherwise. A count.
- */
-const MAX_UNPUMPED = 50;
 
 /** Node.js may fire a timer early by rounding, and nothing would be due. */
 const TIMER_SLACK_MS = 1;
@@ -88,8 +77,6 @@ export class FederatedClient {
   #immediate: NodeJS.Immediate | undefined;
   #pumping = false;
   #pumpScheduled = false;
-  /** Messages since the last pump. A count. */
-  #unpumped = 0;
   #closed = false;
 
   constructor(options: FederatedClientOptions) {
@@ -282,9 +269,9 @@ export class FederatedClient {
       const identity = this.#identityAt(machine.id, spec);
       return new SourceConnection(spec, identity, this.#options.transport, {
         onMessage: (epoch, bytes) => {
-          this.#options.onMessage?.(machine.id);
-          this.#takeMessage(machine.id, epoch, bytes);
-          this.#pumpBehindClients();
+          this.#guard(() => {
+            this.#takeMessage(machine.id, epoch, bytes);
+          });
         },
         onEvent: (epoch, event) => {
           this.#guard(() => {
@@ -335,11 +322,6 @@ export class FederatedClient {
       this.#options.onError(error);
       this.#hangUp(source);
     }
-    try {
-      this.#federation.tell(this.nowMs);
-    } catch (error) {
-      this.#options.onError(error);
-    }
   }
 
   #hangUp(name: string): void {
@@ -370,25 +352,10 @@ export class FederatedClient {
     });
   }
 
-  /**
-   * Pumps when the clients that were told have their responses: those are written in the next phase of immediates, and Node
-   * passes them to the kernel in the one after that. The ACK to the source would delay them by some 60 µs.
-   */
-  #pumpBehindClients(): void {
-    if (++this.#unpumped >= MAX_UNPUMPED) this.#pump();
-    if (this.#unpumped !== 1) return;
-    setImmediate(() => {
-      setImmediate(() => {
-        this.#pump();
-      });
-    });
-  }
-
   #pump(): void {
     // Performing an effect may produce the next input at once; the loop below handles it.
     if (this.#pumping || this.#closed) return;
     this.#pumping = true;
-    this.#unpumped = 0;
     try {
       for (;;) {
         const effects = this.#federation.flush(this.nowMs);

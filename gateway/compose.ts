@@ -235,7 +235,6 @@ function createClient(
         onSwitched(effect.group.id, to);
       }
     },
-    onMessage: tracing?.handleMessage,
     loads: {
       maxEntriesPerSource: limits.maxLoadEntriesPerSource,
       onEvent: (source, event) => {

@@ -427,28 +427,17 @@ export class Federation {
   /** Notifies watchers, and returns the effects for shells and telemetry, in order. */
   flush(nowMs: number): readonly FederationEffect[] {
     this.#nowMs = nowMs;
-    do {
+    for (;;) {
       for (const effect of this.#sources.takeEffects(nowMs)) this.#effects.push(effect);
-    } while (this.#tellSome(nowMs));
+      // A directory answers within `subscribe`, so a watcher's call may have produced changes.
+      for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
+      if (this.#tellWatchers()) continue;
+      // Here and not with the timer: any input may come first after the linger of a group, and no timer may follow.
+      if (this.#nodeGroups.dropIdle(nowMs)) continue;
+      if (!this.#mayReadList || !this.#lists.readDue(nowMs)) break;
+      this.#mayReadList = false;
+    }
     return this.#effects.splice(0);
-  }
-
-  /** Notifies watchers. `flush` then returns the effects. */
-  tell(nowMs: number): void {
-    this.#nowMs = nowMs;
-    while (this.#tellSome(nowMs));
-  }
-
-  /** @returns whether there may be more to tell */
-  #tellSome(nowMs: number): boolean {
-    // A directory answers within `subscribe`, so a watcher's call may have produced changes.
-    for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
-    if (this.#tellWatchers()) return true;
-    // Here and not with the timer: any input may come first after the linger of a group, and no timer may follow.
-    if (this.#nodeGroups.dropIdle(nowMs)) return true;
-    if (!this.#mayReadList || !this.#lists.readDue(nowMs)) return false;
-    this.#mayReadList = false;
-    return true;
   }
 
   /** @returns false when there was nothing to tell. */

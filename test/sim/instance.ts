@@ -182,15 +182,9 @@ export class Instance {
   }
 
   handleMessage(source: string, epoch: number, bytes: Uint8Array): void {
-    if (!this.#isAlive) return;
-    this.federation.handleMessage(source, epoch, bytes, this.nowMs);
-    this.federation.tell(this.nowMs);
-    const flush = (): void => {
-      this.act(() => undefined);
-    };
-    // The clients get theirs before the source gets its ACK, and other input may come between.
-    if (this.machine.spec.hasSmallPortions) this.machine.queue.after(1, flush);
-    else flush();
+    this.act(() => {
+      this.federation.handleMessage(source, epoch, bytes, this.nowMs);
+    });
   }
 
   handleWritable(source: string, epoch: number): void {

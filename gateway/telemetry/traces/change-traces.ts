@@ -86,8 +86,7 @@ class OpenChange {
 interface Received {
   readonly atMs: number;
   readonly source: string;
-  /** Undefined: a message of any type that is handled now. */
-  readonly typeUrl: string | undefined;
+  readonly typeUrl: string;
 }
 
 export class ChangeTraces {
@@ -104,21 +103,11 @@ export class ChangeTraces {
     this.#clock = clock;
   }
 
-  /** The last portion of a large response was read, or what came behind it. */
   handleFederation(effect: FederationEffect): void {
     if (effect.kind !== 'server' || effect.effect.kind !== 'received') return;
-    this.#noteReceived(effect.source, effect.effect.typeUrl);
-  }
-
-  /** @param source an id. The cache hears next of what its message changes. */
-  handleMessage(source: string): void {
-    this.#endTurn();
-    this.#noteReceived(source, undefined);
-  }
-
-  #noteReceived(source: string, typeUrl: string | undefined): void {
+    const { typeUrl } = effect.effect;
     this.#noteTurn();
-    this.#received.push({ atMs: this.#clock(), source: sourceNameOf(source), typeUrl });
+    this.#received.push({ atMs: this.#clock(), source: sourceNameOf(effect.source), typeUrl });
   }
 
   handleHeld(change: HeldChange): void {
@@ -188,7 +177,7 @@ export class ChangeTraces {
     this.#held = [];
     for (const typeUrl of new Set(held.map((change) => change.typeUrl))) {
       const changes = held.filter((change) => change.typeUrl === typeUrl);
-      const from = received.find((each) => (each.typeUrl ?? typeUrl) === typeUrl);
+      const from = received.find((each) => each.typeUrl === typeUrl);
       if (this.#open.length >= MAX_OPEN) {
         this.dropped++;
         continue;

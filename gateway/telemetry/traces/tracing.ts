@@ -47,12 +47,6 @@ export class Tracing {
     });
   };
 
-  readonly handleMessage = (source: string): void => {
-    this.#guard(() => {
-      this.#changes.handleMessage(source);
-    });
-  };
-
   readonly handleHeld = (change: HeldChange): void => {
     this.#guard(() => {
       this.#changes.handleHeld(change);

@@ -131,24 +131,6 @@ t.test('first responses and dropped names are not changes', (t) => {
   t.end();
 });
 
-t.test('what changes while a message is handled came from its source', (t) => {
-  const { now, traces } = rig();
-  traces.handleMessage('one');
-  traces.handleHeld(held('a', 'version-a'));
-  traces.handleMessage('two\nscope');
-  now.ms = 1_001;
-  traces.handleHeld(held('b', 'version-b'));
-  traces.handleWritten(client(1), response(CDS, 'version-a', 'version-b'), 1_001);
-  traces.handleFederation(received());
-  traces.handleHeld(held('c', 'version-c'));
-  t.match(traces.takeAll(), [
-    { source: 'one', names: [wireName('a')], startMs: 1_000, clients: [{ client: 1 }] },
-    { source: 'two', names: [wireName('b')], clients: [{ client: 1 }] },
-    { source: 'one', names: [wireName('c')] },
-  ]);
-  t.end();
-});
-
 t.test('events of one turn belong together, those of the next turn do not', async (t) => {
   const { now, traces } = rig();
   traces.handleFederation(received());
