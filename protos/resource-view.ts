@@ -21,9 +21,8 @@ const SECRET = 'envoy.extensions.transport_sockets.tls.v3.Secret';
 const SENSITIVE_OPTION = 76569463;
 
 /**
- * Replaces in place every nested Any of unknown type, with an invalid value, or with too many messages in each other
- * (`MAX_NESTED_MESSAGES`) by a Struct with its type and size. Otherwise such an Any would make the conversion of the whole resource
- * to JSON fail.
+ * Replaces in place an Any by a Struct with its type and size if its type is unknown, its value is invalid, or more than
+ * `MAX_NESTED_MESSAGES` messages are in each other there. Otherwise the whole resource could not be converted to JSON.
  */
 export function hideUnknownTypes(
   desc: DescMessage,

@@ -1,6 +1,5 @@
 /**
- * Goal: an operator who looks at a large resource, or at one that nests deeply, keeps no client waiting
- * (docs/SECURITY.md, "Attacks").
+ * Goal: while an operator looks at a large resource, no client waits (docs/SECURITY.md, "Attacks").
  */
 import { get } from 'node:http';
 import t, { type Test } from 'tap';

@@ -360,11 +360,6 @@ export class Oracle {
       this.history.eras(source, there);
     if (places.some((place) => erasAt(place).some(isEndOf))) return true;
     const fromMs = this.#staleSince(sinceMs);
-    // So does a primary that returns without what its alternative had. Found by seed 143631.
-    const isGoneWith = (primary: Place): boolean =>
-      this.#everLacked(erasAt(primary), fromMs, true) &&
-      places.some((one) => one.entry === primary.entry && erasAt(one).length > 0);
-    if (places.some((place) => place.isPrimary && isGoneWith(place))) return true;
     return everyEntry(places, (place) => {
       // A collection counts as whole if only pieces without anything new come for a while. Found by seed 5346.
       const mayCome = this.splits(place.source);

@@ -45,11 +45,11 @@ interface MissingName {
 /** The missing names of an authority. */
 interface Missing {
   readonly hold: RemovalHold<MissingName>;
+  /** `switch_wait`. */
   readonly waitMs: number;
+  /** When the first of them was found to be missing. */
   readonly sinceMs: number;
-  /** The members of all collections of the authority when they were last counted. */
-  present: number;
-  /** When they were found to be more than before. */
+  /** When a collection of the authority last got one more member. */
   grewMs: number;
 }
 
@@ -81,14 +81,19 @@ export class MissingNames<Glob extends Remembering> {
     let known = this.#byAuthority.get(authority);
     if (!known) {
       const hold = new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });
-      const { present } = this.#nameCountsOf(authority);
-      known = { hold, waitMs: policy.switchWaitMs, sinceMs: nowMs, present, grewMs: -Infinity };
+      known = { hold, waitMs: policy.switchWaitMs, sinceMs: nowMs, grewMs: -Infinity };
       this.#byAuthority.set(authority, known);
     }
     for (const member of missing) {
       const name = { key: `${glob.key} ${member}`, member, glob };
       known.hold.add({ typeUrl, name }, nowMs + policy.switchWaitMs);
     }
+  }
+
+  /** A collection of the authority has one more member. */
+  handleGrowth(authority: string, nowMs: number): void {
+    const missing = this.#byAuthority.get(authority);
+    if (missing) missing.grewMs = nowMs;
   }
 
   /** @returns Infinity: no name waits */
@@ -100,11 +105,9 @@ export class MissingNames<Glob extends Remembering> {
   handleTimer(nowMs: number): void {
     const { isCurrent, globOf, onHeldBack, onRemoved } = this.#options;
     for (const [authority, missing] of this.#byAuthority) {
-      const { hold, waitMs, sinceMs } = missing;
-      const { present, known, undecided } = this.#nameCountsOf(authority);
-      if (present > missing.present) missing.grewMs = nowMs;
-      missing.present = present;
-      const quietMs = missing.grewMs + waitMs;
+      const { hold, waitMs, sinceMs, grewMs } = missing;
+      const { known, undecided } = this.#nameCountsOf(authority);
+      const quietMs = grewMs + waitMs;
       const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
       const { due, guarded } = hold.takeDue(known + undecided, nowMs, {
         isOpen: ({ typeUrl, name }) => isGrowing || !isCurrent(typeUrl, name.glob),
@@ -131,25 +134,19 @@ export class MissingNames<Glob extends Remembering> {
   }
 
   /**
-   * The names in all collections of an authority. `present`: members. `known`: members, and remembered names that it is known to lack
-   * or not. `undecided`: remembered names whose collection has had no answer yet. Names of a collection that
-   * its source can never prove to be whole do not count: whatever the source lost, they stay.
+   * The names in all collections of an authority. `known`: members, and remembered names that it is known to lack or not.
+   * `undecided`: remembered names whose collection has had no answer yet. Names of a collection that its source can never
+   * prove to be whole do not count: whatever the source lost, they stay.
    */
-  #nameCountsOf(authority: string): {
-    readonly present: number;
-    readonly known: number;
-    readonly undecided: number;
-  } {
-    let present = 0;
+  #nameCountsOf(authority: string): { readonly known: number; readonly undecided: number } {
     let known = 0;
     let undecided = 0;
     for (const { collection, error } of this.#options.globs()) {
       if (collection.glob.authority !== authority) continue;
       const { complete, proven, nameCount, members } = collection;
-      present += members.size;
       known += proven ? nameCount : members.size;
       if (!complete && error === undefined) undecided += nameCount - members.size;
     }
-    return { present, known, undecided };
+    return { known, undecided };
   }
 }

@@ -426,7 +426,10 @@ export class ResourceCache implements ResourceWatcher {
   #putMember(glob: GlobEntry, projection: Projection): void {
     const before = glob.collection.members.size;
     if (!glob.collection.put(projection)) return;
-    if (glob.collection.members.size > before) this.#collectionChanges++;
+    if (glob.collection.members.size > before) {
+      this.#collectionChanges++;
+      this.#missing.handleGrowth(glob.collection.glob.authority, this.#directory.nowMs);
+    }
     notifyGlob(glob);
   }
 
