@@ -1,5 +1,5 @@
 /** Membership in collections: `xdstp:` globs and the wildcard of old-style names. */
-import { isOldStyle, wildcardKeyOf } from './old-style-name.js';
+import { scopeOfKey, wildcardKeyOf } from './old-style-name.js';
 import type { ResourceName } from './resource-urn.js';
 
 /**
@@ -19,17 +19,18 @@ let lastFolderKey = '*';
 export function globKeyOf(name: ResourceName): string {
   if (name !== lastName) {
     lastName = name;
-    lastKey = globKeyFor(name);
+    lastKey = globKeyOfKey(name.key);
   }
   return lastKey;
 }
 
-function globKeyFor(name: ResourceName): string {
-  const { key, contextParams } = name;
-  if (isOldStyle(name)) return wildcardKeyOf(name);
-  if (contextParams.length === 0) return globKeyOfText(key);
+/** As `globKeyOf`, of the name's key. */
+export function globKeyOfKey(key: string): string {
+  const scope = scopeOfKey(key);
+  if (scope !== undefined) return wildcardKeyOf(scope);
+  // A canonical text has its only `?` before the parameters.
   const question = key.indexOf('?');
-  return `${folderOf(key, question)}*${key.slice(question)}`;
+  return question === -1 ? globKeyOfText(key) : `${folderOf(key, question)}*${key.slice(question)}`;
 }
 
 /** The glob key of an `xdstp:` name without parameters, by its canonical text. */

@@ -1,7 +1,8 @@
-/** Parses a key back to its name, for keys from the state file. */
-import { oldStyleName } from './old-style-name.js';
+/** From a key back to its name, or to a part of it. */
+import { oldStyleName, scopeOfKey } from './old-style-name.js';
 import { nameOfLocator, parseResourceLocator } from './resource-locator.js';
-import type { ResourceName } from './resource-urn.js';
+import { unescapeComponent } from './resource-name-text.js';
+import { scheme, type ResourceName } from './resource-urn.js';
 
 /** `\n{scope}\n{text}`: the text may contain line breaks, the scope must not. */
 const OLD_STYLE = /^\n([^\n]*)\n([^]+)$/;
@@ -15,4 +16,12 @@ export function nameOfKey(key: string): ResourceName | undefined {
   const { key: plain } = parsed.value.name;
   const isKey = key === plain || key.startsWith(`${plain}#`);
   return isKey ? nameOfLocator(parsed.value, key) : undefined;
+}
+
+/** The authority of the name with this key. */
+export function authorityOfKey(key: string): string {
+  const scope = scopeOfKey(key);
+  if (scope !== undefined) return scope;
+  const authority = unescapeComponent(key, scheme.length, key.indexOf('/', scheme.length), false);
+  return authority.ok ? authority.value : '';
 }

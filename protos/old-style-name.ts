@@ -37,7 +37,12 @@ export function wireText(key: string): string {
   return key.charCodeAt(0) === MARK_CODE ? key.slice(key.indexOf(MARK, 1) + 1) : key;
 }
 
-/** The key of the wildcard in the scope of an old-style name. */
-export function wildcardKeyOf({ authority }: ResourceName): string {
-  return `${MARK}${authority}${MARK}${WILDCARD}`;
+/** The scope of an old-style name, by its key; undefined: it is the key of another name. */
+export function scopeOfKey(key: string): string | undefined {
+  return key.charCodeAt(0) === MARK_CODE ? key.slice(1, key.indexOf(MARK, 1)) : undefined;
+}
+
+/** The key of the wildcard in a scope. */
+export function wildcardKeyOf(scope: string): string {
+  return `${MARK}${scope}${MARK}${WILDCARD}`;
 }

@@ -413,13 +413,17 @@ export class Federation {
     if (served) this.#lost.push({ typeUrl, name });
   }
 
+  /** If the facts of the source changed, all of its groups are due besides: see `Groups.handleTouched`. */
   #dispatch(source: Source, nowMs: number): void {
+    const concerned = new Set<FailoverGroup>();
     for (const change of source.contents.takeChanges()) {
       for (const listener of change.listeners) {
-        if (listener instanceof FailoverGroup) listener.handleChange(source, change, nowMs);
+        if (!(listener instanceof FailoverGroup)) continue;
+        listener.handleChange(source, change, nowMs);
+        concerned.add(listener);
       }
     }
-    for (const group of this.#groups.at(source)) group.handleTimer(nowMs);
+    for (const group of concerned) group.handleTimer(nowMs);
   }
 
   // ---- outputs ------------------------------------------------------------------------------

@@ -159,11 +159,17 @@ export class ScriptedUpstream {
     for (const name of subscribe) names.add(name);
     for (const name of unsubscribe) names.delete(name);
     if (subscribe.length === 0) return;
-    const content = [...this.#contentOf(typeUrl).values()];
-    const found = (name: string): readonly SentResource[] =>
-      name.endsWith('/*')
-        ? content.filter((each) => each.name.startsWith(name.slice(0, -1)))
-        : content.filter((each) => each.name === name);
+    const content = this.#contentOf(typeUrl);
+    const byGlob = new Map<string, SentResource[]>();
+    for (const each of content.values()) {
+      const glob = globOf(each.name);
+      const members = byGlob.get(glob) ?? [];
+      if (members.push(each) === 1) byGlob.set(glob, members);
+    }
+    const found = (name: string): readonly SentResource[] => {
+      const resource = content.get(name);
+      return byGlob.get(name) ?? (resource ? [resource] : []);
+    };
     this.#respond(call, {
       typeUrl,
       // A name may be subscribed by itself and as a member.
@@ -173,7 +179,7 @@ export class ScriptedUpstream {
   }
 
   #tell(typeUrl: string, name: string, response: Omit<SentResponse, 'nonce'>): void {
-    const glob = `${name.slice(0, name.lastIndexOf('/'))}/*`;
+    const glob = globOf(name);
     for (const [call, asked] of this.#streams) {
       const names = asked.get(typeUrl);
       if (names?.has(name) === true || names?.has(glob) === true) this.#respond(call, response);
@@ -190,3 +196,5 @@ export class ScriptedUpstream {
     return known;
   }
 }
+
+const globOf = (name: string): string => `${name.slice(0, name.lastIndexOf('/'))}/*`;

@@ -381,7 +381,8 @@ export class GroupResources {
       isOpen: (held: HeldName) => this.#isOpen(held),
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,
     };
-    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs, open, this.#room);
+    const total = (): number => this.#served.count;
+    const { due, guarded } = this.#removals.takeDue(total, nowMs, open, this.#room);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#removeIfGone(held, nowMs);
   }

@@ -47,7 +47,7 @@ export interface StillOpen<Name extends { readonly key: string }> {
    * Names that are not held back, and whose collections the source has not answered yet: it may lack them.
    * They count in the total, and the held ones wait for them as for open names. Default: 0.
    */
-  readonly undecided?: number;
+  readonly undecided?: () => number;
   /** When to check open names again. */
   readonly againAtMs: number;
 }
@@ -119,11 +119,12 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
    * server that lost everything sends one response per type, and no single type may reach the share
    * of the guard. Open names do not trigger the guard, since the source may still send them.
    *
-   * @param total the number of served names, which the guard's share refers to.
+   * @param total the number of served names, which the guard's share refers to. Like `undecided`, it is called when all
+   *   have been looked at: to count may take long
    * @param room of this turn; default: unlimited. See `isBusy`
    */
   takeDue(
-    total: number,
+    total: () => number,
     nowMs: number,
     open?: StillOpen<Name>,
     room: Room = UNLIMITED,
@@ -132,7 +133,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     if (this.#review || nowMs >= this.#soonestMs) {
       this.#review ??= { left: this.#held.values(), fresh: [], guarded: [], open: 0 };
       if (this.#look(this.#review, nowMs, open, room)) {
-        guarded = this.#judge(this.#review, total, nowMs, open);
+        guarded = this.#judge(this.#review, total(), nowMs, open);
         this.#review = undefined;
       }
     }
@@ -173,7 +174,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const going = fresh.length + review.guarded.filter(({ state }) => state === 'guarded').length;
     const due = fresh.filter(({ dueMs }) => dueMs <= nowMs);
     const isTriggered = triggersGuard(this.#guard, going, total);
-    const mayBe = going + review.open + (open?.undecided ?? 0);
+    const mayBe = going + review.open + (open?.undecided?.() ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
     const isGuarded = isTriggered && due.length > 0;
     if (isGuarded) {

@@ -221,7 +221,10 @@ export class Collection {
 
   /** Number of names that clients hold or may hold. */
   get nameCount(): number {
-    return this.#memberKeys().length;
+    let count = this.#membersByKey.size;
+    for (const { key } of this.#remembered) if (!this.#membersByKey.has(key)) count++;
+    for (const key of this.#lacking.keys()) if (!this.#membersByKey.has(key)) count++;
+    return count;
   }
 
   /**

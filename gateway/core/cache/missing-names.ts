@@ -3,7 +3,7 @@
  * the source deleted them while no client subscribed, or it has just started and may still load them.
  * The deletion guard of the authority decides.
  */
-import { RemovalHold } from '../../../authorities/index.js';
+import { Fifo, RemovalHold, TurnRoom, type HeldName } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Collection } from './collection.js';
@@ -42,8 +42,18 @@ interface MissingName {
   readonly glob: ResourceName;
 }
 
+/** A collection turned out to lack these names. */
+interface Finding {
+  readonly typeUrl: string;
+  readonly glob: ResourceName;
+  readonly members: Iterator<string>;
+  readonly dueMs: number;
+}
+
 /** The missing names of an authority. */
 interface Missing {
+  /** Not held back yet: one collection may lack 100,000. */
+  readonly findings: Fifo<Finding>;
   readonly hold: RemovalHold<MissingName>;
   /** `switch_wait`. */
   readonly waitMs: number;
@@ -61,10 +71,22 @@ const MAX_GROWTH_MS = 60_000;
 
 /** A removal whose source was lost before the decision is examined again after this time. */
 const AGAIN_MS = 2_000;
+/** Removals in one turn of the event loop. An authority counts as one, and a look at a name as a part of one. A count. */
+const REMOVED_PER_TURN = 1_000;
+/** To hold back a name costs as much as to remove this many. */
+const HOLD = 1 / 4;
+
+/** One turn of the event loop. */
+interface Turn<Glob> {
+  readonly nowMs: number;
+  /** The subscribed globs and lists of an authority. */
+  readonly globsOf: (authority: string) => readonly Glob[];
+}
 
 export class MissingNames<Glob extends Remembering> {
   readonly #options: MissingNamesOptions<Glob>;
   readonly #byAuthority = new Map<string, Missing>();
+  readonly #room = new TurnRoom(REMOVED_PER_TURN);
 
   constructor(options: MissingNamesOptions<Glob>) {
     this.#options = options;
@@ -81,13 +103,12 @@ export class MissingNames<Glob extends Remembering> {
     let known = this.#byAuthority.get(authority);
     if (!known) {
       const hold = new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });
-      known = { hold, waitMs: policy.switchWaitMs, sinceMs: nowMs, grewMs: -Infinity };
+      const times = { waitMs: policy.switchWaitMs, sinceMs: nowMs, grewMs: -Infinity };
+      known = { findings: new Fifo(), hold, ...times };
       this.#byAuthority.set(authority, known);
     }
-    for (const member of missing) {
-      const name = { key: `${glob.key} ${member}`, member, glob };
-      known.hold.add({ typeUrl, name }, nowMs + policy.switchWaitMs);
-    }
+    const dueMs = nowMs + policy.switchWaitMs;
+    known.findings.push({ typeUrl, glob, members: missing.values(), dueMs });
   }
 
   /** A collection of the authority has one more member. */
@@ -98,55 +119,111 @@ export class MissingNames<Glob extends Remembering> {
 
   /** @returns Infinity: no name waits */
   nextDeadlineMs(): number {
-    const allMs = [...this.#byAuthority.values()].map(({ hold }) => hold.nextDeadlineMs());
-    return Math.min(...allMs.filter((ms) => ms !== undefined));
+    let soonestMs = Infinity;
+    for (const missing of this.#byAuthority.values())
+      soonestMs = Math.min(soonestMs, deadlineMsOf(missing));
+    return soonestMs;
   }
 
-  handleTimer(nowMs: number): void {
-    const { isCurrent, globOf, onHeldBack, onRemoved } = this.#options;
+  /** @returns whether more is due: call it again in the next turn */
+  handleTimer(nowMs: number): boolean {
+    this.#room.refill();
+    const turn = { nowMs, globsOf: groupsOf(this.#options.globs) };
     for (const [authority, missing] of this.#byAuthority) {
-      const { hold, waitMs, sinceMs, grewMs } = missing;
-      const { known, undecided } = this.#nameCountsOf(authority);
-      const quietMs = grewMs + waitMs;
-      const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
-      const { due, guarded } = hold.takeDue(known + undecided, nowMs, {
-        isOpen: ({ typeUrl, name }) => isGrowing || !isCurrent(typeUrl, name.glob),
-        undecided,
-        againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
-      });
-      if (guarded) onHeldBack?.({ authority, ...guarded });
-      for (const { typeUrl, name } of due) {
-        const entry = globOf(typeUrl, name.glob);
-        if (entry?.collection.settleRemembered(name.member, nowMs) === true) onRemoved(entry);
+      if (deadlineMsOf(missing) > nowMs) continue;
+      if (!this.#room.take() || !this.#holdFindings(missing)) return true;
+      this.#removeDue(authority, missing, turn);
+      if (missing.hold.isBusy) return true;
+      if (missing.hold.size === 0) this.#endDoubts(authority, turn);
+    }
+    return false;
+  }
+
+  /** @returns whether the hold has all of them: the guard judges all of an authority together */
+  #holdFindings({ findings, hold }: Missing): boolean {
+    for (let found = findings.first; found; found = findings.first) {
+      const { typeUrl, glob, members, dueMs } = found;
+      for (;;) {
+        if (!this.#room.take(HOLD)) return false;
+        const { done, value: member } = members.next();
+        if (done === true) break;
+        hold.add({ typeUrl, name: { key: `${glob.key} ${member}`, member, glob } }, dueMs);
       }
-      if (hold.size === 0) this.#endDoubts(authority);
+      findings.shift();
+    }
+    return true;
+  }
+
+  #removeDue(
+    authority: string,
+    { hold, waitMs, sinceMs, grewMs }: Missing,
+    turn: Turn<Glob>,
+  ): void {
+    const { isCurrent, globOf, onHeldBack, onRemoved } = this.#options;
+    const { nowMs, globsOf } = turn;
+    const quietMs = grewMs + waitMs;
+    const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
+    const undecided = (): number => sum(globsOf(authority), undecidedIn);
+    const total = (): number => sum(globsOf(authority), knownIn) + undecided();
+    const open = {
+      isOpen: ({ typeUrl, name }: HeldName<MissingName>): boolean =>
+        isGrowing || !isCurrent(typeUrl, name.glob),
+      undecided,
+      againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
+    };
+    const { due, guarded } = hold.takeDue(total, nowMs, open, this.#room);
+    if (guarded) onHeldBack?.({ authority, ...guarded });
+    for (const { typeUrl, name } of due) {
+      const entry = globOf(typeUrl, name.glob);
+      if (entry?.collection.settleRemembered(name.member, nowMs) === true) onRemoved(entry);
     }
   }
 
-  #endDoubts(authority: string): void {
+  #endDoubts(authority: string, { globsOf }: Turn<Glob>): void {
     this.#byAuthority.delete(authority);
-    for (const entry of this.#options.globs()) {
-      const { collection } = entry;
-      if (collection.glob.authority !== authority || !collection.isDoubted) continue;
-      collection.isDoubted = false;
+    for (const entry of globsOf(authority)) {
+      if (!entry.collection.isDoubted) continue;
+      entry.collection.isDoubted = false;
       this.#options.onSettled(entry);
     }
   }
+}
 
-  /**
-   * The names in all collections of an authority. `known`: members, and remembered names that it is known to lack or not.
-   * `undecided`: remembered names whose collection has had no answer yet. Names of a collection that its source can never
-   * prove to be whole do not count: whatever the source lost, they stay.
-   */
-  #nameCountsOf(authority: string): { readonly known: number; readonly undecided: number } {
-    let known = 0;
-    let undecided = 0;
-    for (const { collection, error } of this.#options.globs()) {
-      if (collection.glob.authority !== authority) continue;
-      const { complete, proven, nameCount, members } = collection;
-      known += proven ? nameCount : members.size;
-      if (!complete && error === undefined) undecided += nameCount - members.size;
+function deadlineMsOf({ findings, hold }: Missing): number {
+  if (hold.isBusy) return -Infinity;
+  return Math.min(findings.first?.dueMs ?? Infinity, hold.nextDeadlineMs() ?? Infinity);
+}
+
+const sum = <T>(all: readonly T[], count: (one: T) => number): number =>
+  all.reduce((total, one) => total + count(one), 0);
+
+/**
+ * The names of a collection that are members, or that it is known to lack or not. Names of a collection that its source
+ * can never prove to be whole do not count: whatever the source lost, they stay.
+ */
+const knownIn = ({ collection: { proven, nameCount, members } }: Remembering): number =>
+  proven ? nameCount : members.size;
+
+/** The remembered names of a collection that has had no answer yet. */
+const undecidedIn = ({
+  collection: { complete, nameCount, members },
+  error,
+}: Remembering): number => (complete || error !== undefined ? 0 : nameCount - members.size);
+
+/** @returns a function that groups the globs when it is first called: that takes long with thousands of them */
+function groupsOf<Glob extends Remembering>(
+  globs: () => Iterable<Glob>,
+): (authority: string) => readonly Glob[] {
+  let groups: Map<string, Glob[]> | undefined;
+  const group = (): Map<string, Glob[]> => {
+    const made = new Map<string, Glob[]>();
+    for (const glob of globs()) {
+      const { authority } = glob.collection.glob;
+      const known = made.get(authority);
+      if (known) known.push(glob);
+      else made.set(authority, [glob]);
     }
-    return { known, undecided };
-  }
+    return made;
+  };
+  return (authority) => (groups ??= group()).get(authority) ?? [];
 }

@@ -331,7 +331,7 @@ export class ResourceCache implements ResourceWatcher {
 
   /** @returns whether more is due: call it again in the next turn */
   handleTimer(nowMs: number): boolean {
-    this.#missing.handleTimer(nowMs);
+    const isMissingMore = this.#missing.handleTimer(nowMs);
     const dropped = this.#lingering.takeDue(nowMs, MAX_DROPPED);
     for (const entry of dropped) this.#drop(entry, nowMs);
     for (const [key, { untilMs }] of this.#dormant) {
@@ -340,7 +340,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#collectionChanges++;
     }
     this.#forgetDeparted();
-    return dropped.length === MAX_DROPPED || !this.#departed.isEmpty;
+    return isMissingMore || dropped.length === MAX_DROPPED || !this.#departed.isEmpty;
   }
 
   #drop(entry: NameEntry | GlobEntry, nowMs: number): void {

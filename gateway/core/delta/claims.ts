@@ -120,7 +120,7 @@ export class Claims {
     }
     this.#fresh = [];
     let areOthersOpen: boolean | undefined;
-    const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs, {
+    const { due, guarded } = this.#hold.takeDue(() => this.#claimed, nowMs, {
       isOpen: ({ name: { subscriptions, key } }) =>
         (areOthersOpen ??= this.#mustWait(isOpen(), nowMs)) || !subscriptions.isCurrent(key),
       againAtMs: nowMs + this.#policy.switchWaitMs,

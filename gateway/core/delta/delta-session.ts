@@ -6,7 +6,8 @@
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
-import type { ResourceName } from '../../../protos/resource-name.js';
+import { isListName } from '../../../protos/list-collection.js';
+import { authorityOfKey, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
 import { locatorText, NameReader, spokenName } from '../session/asked-name.js';
@@ -243,8 +244,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /** Is anything pending that an ACK could release? */
   #hasWork(): boolean {
-    for (const subscriptions of this.#allSubscriptions)
-      if (subscriptions.hasAdditions || subscriptions.hasRemovals) return true;
+    for (const subscriptions of this.#allSubscriptions) if (subscriptions.hasWork) return true;
     return !this.#refusals.isEmpty;
   }
 
@@ -278,7 +278,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const isNew = known?.subscribed.has(name) !== true;
     const full = isNew ? this.#roomRefusal(typeUrl, name) : undefined;
     if (full) this.#refuse(typeUrl, text, full);
-    else this.#subscriptions(typeUrl, name.authority).subscribe(name, text, claim);
+    else {
+      const subscriptions = this.#subscriptions(typeUrl, name.authority);
+      if (isListName(typeUrl, name)) this.#table.handleList(subscriptions);
+      subscriptions.subscribe(name, text, claim);
+    }
   }
 
   #roomRefusal(typeUrl: string, name: ResourceName): RpcStatus | undefined {
@@ -350,10 +354,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * assignment's suffix encodes. So its assignment is sent again unconditionally.
    */
   handleClusterSent(edsKey: string, isNew: boolean): void {
-    for (const subscriptions of this.#allSubscriptions) {
-      if (subscriptions.rank > ASSIGNMENT_RANK) return;
-      if (subscriptions.rank === ASSIGNMENT_RANK) subscriptions.handleNameChanged(edsKey, !isNew);
-    }
+    const assignments = this.#table.find(TYPE_URL.clusterLoadAssignment, authorityOfKey(edsKey));
+    assignments?.handleNameChanged(edsKey, !isNew);
   }
 
   /**
@@ -396,16 +398,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   awaitsWildcard(typeUrl: string): boolean {
-    return this.#allSubscriptions.some(
-      (subscriptions) =>
-        subscriptions.typeUrl === typeUrl && subscriptions.subscribed.awaitsWildcard,
-    );
+    const { scope } = this;
+    if (scope?.kind !== 'scope') return false;
+    return this.#table.find(typeUrl, scope.scope)?.subscribed.awaitsWildcard === true;
   }
 
   covers(typeUrl: string, key: string): boolean {
-    return this.#allSubscriptions.some(
-      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.subscribed.covers(key),
-    );
+    return this.#table.covers(typeUrl, key);
   }
 
   // ---- responses ----------------------------------------------------------------------------
@@ -477,6 +476,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   #pollAdditions(nowMs: number): EncodedResponse | undefined {
     for (const subscriptions of this.#allSubscriptions) {
+      if (subscriptions.isIdle) continue;
       if (!subscriptions.hasAdditions) {
         subscriptions.waitingSinceMs = undefined;
         continue;
@@ -504,8 +504,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     for (let at = all.length - 1; at >= 0; at--) {
       // The index is below the length.
       const subscriptions = all[at] as DeltaSubscriptions;
+      if (subscriptions.isIdle) continue;
       if (!subscriptions.hasRemovals) {
         subscriptions.removalsSinceMs = undefined;
+        subscriptions.noteIdle();
         continue;
       }
       const untilMs = laterOf(
@@ -557,9 +559,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #removalsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {
-    const allSubscriptions = this.#allSubscriptions.filter(
-      ({ authority }) => authority === subscriptions.authority,
-    );
+    const allSubscriptions = this.#table.ofAuthority(subscriptions.authority)?.values() ?? [];
     const { ackDeadlineMs } = this.#options;
     return removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
   }

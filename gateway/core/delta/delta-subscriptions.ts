@@ -89,6 +89,7 @@ export class DeltaSubscriptions
   /** Members to remove from the client, by key. */
   #goneMembers: Map<string, GoneMember> = noMap();
   #globsPending = false;
+  #isIdle = false;
 
   readonly unacknowledged = new Unacknowledged();
   /** When content, or removals, began to wait for other types; undefined: not waiting. */
@@ -202,7 +203,7 @@ export class DeltaSubscriptions
       this.subscribed.addGlob(subscription, isListName(this.typeUrl, glob));
     }
     this.#globsPending = true;
-    this.#owner.handleReady();
+    this.#handleReady();
   }
 
   /** A resuming client claims this member of a collection, in this version. */
@@ -244,7 +245,7 @@ export class DeltaSubscriptions
     // it. The same applies to globs.
     if (!this.subscribed.globOf(name)) return;
     this.#leftNames = ownMap(this.#leftNames).set(name.key, left);
-    this.#owner.handleReady();
+    this.#handleReady();
   }
 
   close(nowMs: number): void {
@@ -276,7 +277,7 @@ export class DeltaSubscriptions
       entry.collection.readers.add(glob);
       this.#pass?.globs.delete(glob);
       this.#globsPending = true;
-      this.#owner.handleReady();
+      this.#handleReady();
     }
   }
 
@@ -292,6 +293,24 @@ export class DeltaSubscriptions
 
   #noteGoneMember(key: string, asked: string, glob: GlobSubscription): void {
     this.#goneMembers = ownMap(this.#goneMembers).set(key, { asked, glob });
+  }
+
+  #handleReady(): void {
+    this.#isIdle = false;
+    this.#owner.handleReady();
+  }
+
+  /** Nothing is due, and nothing has changed since that was found out: a client may have 10,000 subscriptions. */
+  get isIdle(): boolean {
+    return this.#isIdle;
+  }
+
+  noteIdle(): void {
+    this.#isIdle = !this.hasWork;
+  }
+
+  get hasWork(): boolean {
+    return !this.#isIdle && (this.hasAdditions || this.hasRemovals);
   }
 
   // ---- cache changes -------------------------------------------------------------------------
@@ -311,7 +330,7 @@ export class DeltaSubscriptions
       this.#await(known);
       this.#goneNames.delete(known);
     }
-    this.#owner.handleReady();
+    this.#handleReady();
   }
 
   /** Do claimed names remain whose existence the sources may still tell? */
@@ -340,7 +359,7 @@ export class DeltaSubscriptions
       // If it appeared meanwhile, `takeRemovals` skips it as covered.
       this.#noteGoneMember(key, wireText(key), glob);
     }
-    this.#owner.handleReady();
+    this.#handleReady();
   }
 
   handleGlobChanged(entry: GlobEntry): void {
@@ -349,7 +368,7 @@ export class DeltaSubscriptions
     this.#globsPending ||=
       glob !== undefined &&
       (hasNews(glob) || this.#possiblyHeld.hasAny(glob.entry.collection.glob.key));
-    this.#owner.handleReady();
+    this.#handleReady();
   }
 
   // ---- responses -----------------------------------------------------------------------------

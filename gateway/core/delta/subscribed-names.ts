@@ -4,7 +4,7 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
-import { globKeyOf, isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
+import { globKeyOf, globKeyOfKey, isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
 import { LOG_START } from '../cache/change-log.js';
 import { isAnswered } from '../cache/entries.js';
 import { isVersionOf, type PossiblyHeld } from '../session/holdings.js';
@@ -56,17 +56,19 @@ export class SubscribedNames {
 
   /** The collection through which the client gets this name, if any. */
   globOf(name: ResourceName): GlobSubscription | undefined {
-    const glob = this.#globs.get(globKeyOf(name));
-    if (glob) return glob;
-    for (const list of this.#lists) if (list.entry.collection.member(name.key)) return list;
+    return this.#globs.get(globKeyOf(name)) ?? this.#listWith(name.key);
+  }
+
+  #listWith(key: string): GlobSubscription | undefined {
+    for (const list of this.#lists) if (list.entry.collection.member(key)) return list;
     return undefined;
   }
 
   /** Does the client subscribe to this name, by itself or through a collection that contains it? */
   covers(key: string): boolean {
     if (this.names.has(key)) return true;
-    for (const { entry } of this.#globs.values()) if (entry.collection.member(key)) return true;
-    return false;
+    const glob = this.#globs.get(globKeyOfKey(key));
+    return glob?.entry.collection.member(key) !== undefined || this.#listWith(key) !== undefined;
   }
 
   /** Does this client subscribe to this resource, and was it sent this version? */

@@ -2,12 +2,11 @@
  * The subscriptions of one delta stream: a table of authority × type. Pure core, no IO.
  */
 import type { Projection } from '../../../authorities/index.js';
-import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
+import { authorityOfKey } from '../../../protos/resource-name.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
 import type { Collection } from '../cache/collection.js';
 import type { DeltaSubscriptions } from './delta-subscriptions.js';
 import type { Standing } from './subscription.js';
-
-const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 
 /** A subscribed glob or list, and the subscriptions that it belongs to. */
 export interface SubscribedCollection {
@@ -19,6 +18,8 @@ export interface SubscribedCollection {
 export class SubscriptionTable {
   readonly #all: DeltaSubscriptions[] = [];
   readonly #byAuthority = new Map<string, Map<string, DeltaSubscriptions>>();
+  /** Those that have, or had, a list: their names may be of any authority. */
+  readonly #withLists = new Set<DeltaSubscriptions>();
 
   /** In push order: always the same array. */
   get all(): readonly DeltaSubscriptions[] {
@@ -45,7 +46,13 @@ export class SubscriptionTable {
     return subscriptions;
   }
 
+  /** A list was subscribed. */
+  handleList(subscriptions: DeltaSubscriptions): void {
+    this.#withLists.add(subscriptions);
+  }
+
   delete(subscriptions: DeltaSubscriptions): void {
+    this.#withLists.delete(subscriptions);
     const siblings = this.#byAuthority.get(subscriptions.authority);
     siblings?.delete(subscriptions.typeUrl);
     if (siblings?.size === 0) this.#byAuthority.delete(subscriptions.authority);
@@ -55,6 +62,7 @@ export class SubscriptionTable {
   clear(): void {
     this.#all.length = 0;
     this.#byAuthority.clear();
+    this.#withLists.clear();
   }
 
   listsOf(typeUrl: string): readonly SubscribedCollection[] {
@@ -81,11 +89,20 @@ export class SubscriptionTable {
   standingOf(cluster: Projection): Standing {
     const own = this.find(TYPE_URL.cluster, cluster.name.authority)?.subscribed.standingOf(cluster);
     if (own !== undefined && own !== 'not_asked') return own;
-    for (const { rank, subscribed } of this.#all) {
-      if (rank > CLUSTER_RANK) break;
-      const standing = subscribed.hasLists ? subscribed.standingOf(cluster) : 'not_asked';
+    for (const { typeUrl, subscribed } of this.#withLists) {
+      const isIn = typeUrl === TYPE_URL.cluster && subscribed.hasLists;
+      const standing = isIn ? subscribed.standingOf(cluster) : 'not_asked';
       if (standing !== 'not_asked') return standing;
     }
     return 'not_asked';
+  }
+
+  /** Does the client subscribe to this name, by itself, through a glob or through a list? */
+  covers(typeUrl: string, key: string): boolean {
+    if (this.find(typeUrl, authorityOfKey(key))?.subscribed.covers(key) === true) return true;
+    for (const one of this.#withLists) {
+      if (one.typeUrl === typeUrl && one.subscribed.covers(key)) return true;
+    }
+    return false;
   }
 }

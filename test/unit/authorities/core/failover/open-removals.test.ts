@@ -254,13 +254,13 @@ const openUntil = (
 
 t.test('open removals are not judged, and are checked again later', (t) => {
   const hold = holdOf({ open: 12 });
-  t.strictSame(hold.takeDue(12, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
+  t.strictSame(hold.takeDue(() => 12, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
   t.equal(hold.size, 12);
   t.equal(hold.guardedCount, 0);
   t.equal(hold.nextDeadlineMs(), 3_000);
-  t.strictSame(hold.takeDue(12, 2_999), { due: [], guarded: undefined }, 'not due before');
-  t.match(hold.takeDue(12, 3_000), { due: [], guarded: { names: 12, untilMs: 63_000 } });
-  t.equal(hold.takeDue(12, 63_000, openUntil(70_000)).due.length, 12, 'they had their time');
+  t.strictSame(hold.takeDue(() => 12, 2_999), { due: [], guarded: undefined }, 'not due before');
+  t.match(hold.takeDue(() => 12, 3_000), { due: [], guarded: { names: 12, untilMs: 63_000 } });
+  t.equal(hold.takeDue(() => 12, 63_000, openUntil(70_000)).due.length, 12, 'they had their time');
   t.equal(hold.size, 0);
   t.equal(hold.nextDeadlineMs(), undefined);
   t.end();
@@ -268,24 +268,24 @@ t.test('open removals are not judged, and are checked again later', (t) => {
 
 t.test('due removals proceed while others are open, unless all together are too many', (t) => {
   const few = holdOf({ closed: 5, open: 5 });
-  t.equal(few.takeDue(20, 1_000, openUntil(3_000)).due.length, 5);
+  t.equal(few.takeDue(() => 20, 1_000, openUntil(3_000)).due.length, 5);
   t.equal(few.size, 5);
 
   const many = holdOf({ closed: 8, open: 8 });
   many.add({ typeUrl: THING, name: { key: 'late' } }, 1_500);
-  t.strictSame(many.takeDue(30, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
+  t.strictSame(many.takeDue(() => 30, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
   t.equal(many.nextDeadlineMs(), 1_500, 'a removal that is not due yet keeps its deadline');
   for (let n = 0; n < 8; n++) many.cancel(THING, { key: `${OPEN_PREFIX} ${n}` });
-  t.match(many.takeDue(30, 1_500, openUntil(3_500)).due, [{ name: { key: 'late' } }]);
+  t.match(many.takeDue(() => 30, 1_500, openUntil(3_500)).due, [{ name: { key: 'late' } }]);
   t.equal(
-    many.takeDue(30, 3_000, openUntil(5_000)).due.length,
+    many.takeDue(() => 30, 3_000, openUntil(5_000)).due.length,
     8,
     'the open ones arrived after all',
   );
 
   const most = holdOf({ closed: 15, open: 5 });
   t.match(
-    most.takeDue(20, 1_000, openUntil(3_000)).guarded,
+    most.takeDue(() => 20, 1_000, openUntil(3_000)).guarded,
     { names: 15 },
     'these alone exceed the guard',
   );
@@ -294,10 +294,10 @@ t.test('due removals proceed while others are open, unless all together are too 
 
 t.test('a guard of `all` holds back the loss of all names, however few they are', (t) => {
   const all = { ...GUARD, all: true };
-  t.match(holdOf({ closed: 3 }, all).takeDue(3, 1_000).guarded, { names: 3, untilMs: 61_000 });
-  t.equal(holdOf({ closed: 3 }, all).takeDue(4, 1_000).due.length, 3);
-  t.equal(holdOf({ closed: 3 }).takeDue(3, 1_000).due.length, 3, 'and an ordinary guard does not');
-  t.match(holdOf({ closed: 11 }, all).takeDue(22, 1_000).guarded, { names: 11 }, 'as before');
+  t.match(holdOf({ closed: 3 }, all).takeDue(() => 3, 1_000).guarded, { names: 3, untilMs: 61_000 });
+  t.equal(holdOf({ closed: 3 }, all).takeDue(() => 4, 1_000).due.length, 3);
+  t.equal(holdOf({ closed: 3 }).takeDue(() => 3, 1_000).due.length, 3, 'and an ordinary guard does not');
+  t.match(holdOf({ closed: 11 }, all).takeDue(() => 22, 1_000).guarded, { names: 11 }, 'as before');
   t.end();
 });
 
@@ -366,12 +366,12 @@ function holding(count: number, policy = guard): RemovalHold {
 t.test('removals are looked at in portions, judged together, and removed in portions', (t) => {
   const hold = holding(40);
   const none = { due: [], guarded: undefined };
-  t.strictSame(hold.takeDue(100, 999, undefined, turnWith(3)), none);
+  t.strictSame(hold.takeDue(() => 100, 999, undefined, turnWith(3)), none);
   t.notOk(hold.isBusy, 'none is due');
-  t.strictSame(hold.takeDue(100, 1_000, undefined, turnWith(3)), none, '24 were looked at');
+  t.strictSame(hold.takeDue(() => 100, 1_000, undefined, turnWith(3)), none, '24 were looked at');
   t.ok(hold.isBusy);
   const turns: number[] = [];
-  while (hold.isBusy) turns.push(hold.takeDue(100, 1_000, undefined, turnWith(3)).due.length);
+  while (hold.isBusy) turns.push(hold.takeDue(() => 100, 1_000, undefined, turnWith(3)).due.length);
   t.strictSame(turns.slice(0, 3), [1, 3, 3], 'the first of these ended the review');
   t.equal(
     turns.reduce((sum, taken) => sum + taken),
@@ -385,14 +385,14 @@ t.test(
   'a name that comes again during the review does not count, nor is it removed after it',
   (t) => {
     const hold = holding(40);
-    hold.takeDue(70, 1_000, undefined, turnWith(3));
+    hold.takeDue(() => 70, 1_000, undefined, turnWith(3));
     for (let n = 0; n < 5; n++) t.ok(hold.cancel(THING, askedName(other(n), OTHER)));
     t.notOk(hold.cancel(THING, askedName(other(0), OTHER)), 'it is not held any more');
-    const { due, guarded } = hold.takeDue(71, 1_000, undefined, turnWith(3));
+    const { due, guarded } = hold.takeDue(() => 71, 1_000, undefined, turnWith(3));
     t.equal(guarded, undefined, '35 of 71');
     t.ok(hold.cancel(THING, askedName(other(39), OTHER)));
     let removed = due.length;
-    while (hold.isBusy) removed += hold.takeDue(71, 1_000).due.length;
+    while (hold.isBusy) removed += hold.takeDue(() => 71, 1_000).due.length;
     t.equal(removed, 34);
     t.end();
   },
@@ -400,54 +400,54 @@ t.test(
 
 t.test('names that are added during the review are judged with the others', (t) => {
   const hold = holding(34);
-  hold.takeDue(70, 1_000, undefined, turnWith(3));
+  hold.takeDue(() => 70, 1_000, undefined, turnWith(3));
   hold.add({ typeUrl: THING, name: askedName(other(34), OTHER) }, 9_000);
-  t.strictSame(hold.takeDue(70, 1_000).guarded, { names: 35, untilMs: 61_000 });
+  t.strictSame(hold.takeDue(() => 70, 1_000).guarded, { names: 35, untilMs: 61_000 });
   t.equal(hold.nextDeadlineMs(), 61_000);
   t.end();
 });
 
 t.test('a review for guarded names that are due judges no fresh names that are not', (t) => {
   const hold = holding(12);
-  t.equal(hold.takeDue(20, 1_000).guarded?.names, 12);
+  t.equal(hold.takeDue(() => 20, 1_000).guarded?.names, 12);
   for (let n = 12; n < 32; n++)
     hold.add({ typeUrl: THING, name: askedName(other(n), OTHER) }, 70_000);
-  const { due, guarded } = hold.takeDue(40, 61_000);
+  const { due, guarded } = hold.takeDue(() => 40, 61_000);
   t.strictSame([due.length, guarded, hold.nextDeadlineMs()], [12, undefined, 70_000]);
   t.end();
 });
 
 t.test('guarded names that come again during a review do not count in it', (t) => {
   const hold = holding(20);
-  t.equal(hold.takeDue(40, 1_000).guarded?.names, 20);
+  t.equal(hold.takeDue(() => 40, 1_000).guarded?.names, 20);
   hold.add({ typeUrl: THING, name: askedName(other(20), OTHER) }, 5_000);
-  hold.takeDue(40, 5_000, undefined, turnWith(2));
+  hold.takeDue(() => 40, 5_000, undefined, turnWith(2));
   for (let n = 0; n < 5; n++) hold.cancel(THING, askedName(other(n), OTHER));
-  const { due, guarded } = hold.takeDue(40, 5_000);
+  const { due, guarded } = hold.takeDue(() => 40, 5_000);
   t.strictSame([due.length, guarded], [1, undefined], '16 of 40');
   t.end();
 });
 
 t.test('a guard that keeps lets go of guarded names in portions, and removes none', (t) => {
   const hold = holding(40, { ...guard, then: 'keep' });
-  t.equal(hold.takeDue(40, 1_000).guarded?.names, 40);
-  t.strictSame(hold.takeDue(40, 61_000, undefined, turnWith(3)).due, []);
+  t.equal(hold.takeDue(() => 40, 1_000).guarded?.names, 40);
+  t.strictSame(hold.takeDue(() => 40, 61_000, undefined, turnWith(3)).due, []);
   t.strictSame([hold.size, hold.isBusy], [16, true]);
-  t.strictSame(hold.takeDue(40, 61_000, undefined, turnWith(3)).due, []);
+  t.strictSame(hold.takeDue(() => 40, 61_000, undefined, turnWith(3)).due, []);
   t.strictSame([hold.size, hold.isBusy], [0, false]);
   t.end();
 });
 
 t.test('clearing ends the review, and nothing is removed after it', (t) => {
   const hold = holding(40);
-  hold.takeDue(100, 1_000, undefined, turnWith(3));
+  hold.takeDue(() => 100, 1_000, undefined, turnWith(3));
   hold.clear();
   t.notOk(hold.isBusy);
   const again = holding(40);
-  again.takeDue(100, 1_000, undefined, turnWith(6));
+  again.takeDue(() => 100, 1_000, undefined, turnWith(6));
   again.clear();
   t.notOk(again.isBusy);
-  t.strictSame(again.takeDue(100, 1_000).due, []);
+  t.strictSame(again.takeDue(() => 100, 1_000).due, []);
   t.end();
 });
 

@@ -217,13 +217,13 @@ t.test(
     hold.add({ typeUrl: THING, name: b }, 100);
     hold.add({ typeUrl: THING, name: b }, 900);
     t.equal(hold.nextDeadlineMs(), 100);
-    t.strictSame(hold.takeDue(2, 99), { due: [], guarded: undefined });
+    t.strictSame(hold.takeDue(() => 2, 99), { due: [], guarded: undefined });
     t.strictSame(
-      hold.takeDue(2, 100).due.map(({ name }) => name),
+      hold.takeDue(() => 2, 100).due.map(({ name }) => name),
       [b],
     );
     hold.cancel(THING, a);
-    t.strictSame(hold.takeDue(2, 999).due, []);
+    t.strictSame(hold.takeDue(() => 2, 999).due, []);
     hold.add({ typeUrl: THING, name: a }, 1);
     hold.clear();
     t.equal(hold.nextDeadlineMs(), undefined);
