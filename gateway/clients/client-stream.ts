@@ -3,7 +3,7 @@
  * client reads. The session decides on the protocol.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { ClientCertificate, ClientIdentity } from '../../authorities/index.js';
+import { PORTION_MS, type ClientCertificate, type ClientIdentity } from '../../authorities/index.js';
 import type { ClientRule, OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
 import type { Chunks } from '../../protos/discovery-fields.js';
@@ -399,7 +399,7 @@ export class ClientStream<
   handleDrain(): void {
     this.#writable = true;
     this.#letUnreadGo();
-    this.pump();
+    this.#context.fanOut.schedule(this);
   }
 
   pump(): void {
@@ -479,14 +479,22 @@ export class ClientStream<
   #write(): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = undefined;
+    const { clock, fanOut, onWritten } = this.#context;
+    let nowMs = clock();
+    const untilMs = nowMs + PORTION_MS;
     while (this.#writable) {
-      const nowMs = this.#context.clock();
       const response = this.session.poll(nowMs);
       if (!response) break;
       this.#hasWritten = true;
       this.#writable = this.#options.port.write(response.chunks);
       if (!this.#writable) this.#holdUnread(response, nowMs);
-      this.#context.onWritten?.(this, response.chunks, nowMs);
+      onWritten?.(this, response.chunks, nowMs);
+      nowMs = clock();
+      if (nowMs >= untilMs) {
+        // The client may be due hundreds of small responses: others have their turn.
+        fanOut.schedule(this);
+        break;
+      }
     }
     this.#tellEvents();
     const dueMs = this.session.nextDeadlineMs;

@@ -65,7 +65,7 @@ for (const [what, nameOf, authorities] of [
     const { source } = arena;
     const names = times(COLLECTIONS, nameOf);
     for (const name of names) source.putQuietly(CDS, name, clusterBody(name, 1));
-    let client = connect(t, arena);
+    const client = connect(t, arena);
     const came = await underAttack(t, arena, `${what} come`, async () => {
       client.subscribe(CDS, names.map((name) => name.replace(/one$/, '*')));
       await until('the client has all', () => client.held(CDS).size === COLLECTIONS, WAIT);

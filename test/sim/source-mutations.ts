@@ -92,14 +92,14 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: a collection without a proof holds up the other claims of a client',
     file: 'gateway/core/delta/subscribed-names.ts',
-    from: 'const isOpen = proven ? areGlobsPending : !complete;',
-    to: 'const isOpen = !(proven && complete) || areGlobsPending;',
+    from: 'const isOpen = proven ? isPending(glob) : !complete;',
+    to: 'const isOpen = !(proven && complete) || isPending(glob);',
   },
   {
     title: 'source: names that it can never prove to be gone count for the deletion guard',
     file: 'gateway/core/cache/missing-names.ts',
-    from: 'known += proven ? nameCount : members.size;\n      if (!complete && error === undefined) undecided += nameCount - members.size;',
-    to: 'known += nameCount;',
+    from: 'proven ? nameCount : members.size;',
+    to: 'proven || members.size >= 0 ? nameCount : 0;',
   },
   {
     title: 'source: a primary that owes no response is slow',

@@ -145,8 +145,9 @@ export class MissingNames<Glob extends Remembering> {
       const { typeUrl, glob, members, dueMs } = found;
       for (;;) {
         if (!this.#room.take(HOLD)) return false;
-        const { done, value: member } = members.next();
-        if (done === true) break;
+        const next = members.next();
+        if (next.done === true) break;
+        const member = next.value;
         hold.add({ typeUrl, name: { key: `${glob.key} ${member}`, member, glob } }, dueMs);
       }
       findings.shift();

@@ -52,6 +52,8 @@ export interface SessionOptions extends StreamSessionOptions {
 
 /** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
+/** Of subscriptions with nothing to send. Some milliseconds. A count. */
+const LOOKS_PER_TURN = 500;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
@@ -426,7 +428,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const bytes = this.#pollRefusals(nowMs);
       if (bytes) return bytes;
     }
-    return this.#pollAdditions(nowMs) ?? this.#pollRemovals(nowMs) ?? this.#pollGreeting(nowMs);
+    const additions = this.#pollAdditions(nowMs);
+    if (additions !== 'in_next_turn')
+      return additions ?? this.#pollRemovals(nowMs) ?? this.#pollGreeting(nowMs);
+    this.handleReady();
+    return undefined;
   }
 
   /** @param untilMs Infinity: wait for an event, not for a time */
@@ -474,7 +480,9 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return encoded;
   }
 
-  #pollAdditions(nowMs: number): EncodedResponse | undefined {
+  /** @returns `in_next_turn`: subscriptions are left to look at */
+  #pollAdditions(nowMs: number): EncodedResponse | 'in_next_turn' | undefined {
+    let room = LOOKS_PER_TURN;
     for (const subscriptions of this.#allSubscriptions) {
       if (subscriptions.isIdle) continue;
       if (!subscriptions.hasAdditions) {
@@ -494,6 +502,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const answer = subscriptions.takeAdditions(chunkBytesOf(this.#options));
       subscriptions.waitingSinceMs = undefined;
       if (answer) return this.#send(subscriptions, answer, nowMs);
+      if (subscriptions.isMidAnswer || --room === 0) return 'in_next_turn';
     }
     return undefined;
   }

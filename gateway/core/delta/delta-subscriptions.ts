@@ -55,6 +55,8 @@ import { SubscribedNames } from './subscribed-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
+/** Some milliseconds. A count. */
+const GLOBS_PER_TURN = 1_000;
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 
 export class DeltaSubscriptions
@@ -88,7 +90,8 @@ export class DeltaSubscriptions
   #goneNames: Map<NameSubscription, RpcStatus | undefined> = noMap();
   /** Members to remove from the client, by key. */
   #goneMembers: Map<string, GoneMember> = noMap();
-  #globsPending = false;
+  /** Globs with something to send, or whose missing members are to be found. */
+  #pendingGlobs: Set<GlobSubscription> = noSet();
   #isIdle = false;
 
   readonly unacknowledged = new Unacknowledged();
@@ -188,8 +191,9 @@ export class DeltaSubscriptions
   }
 
   #subscribeGlob(glob: ResourceName, asked: string): void {
-    const known = this.subscribed.globs.get(glob.key);
-    if (known) {
+    let subscription = this.subscribed.globs.get(glob.key);
+    if (subscription) {
+      const known = subscription;
       const formerSeq = Math.max(known.formerSeq, known.sentSeq);
       Object.assign(known, newGlobSubscription(known.entry, asked), { formerSeq });
       // What went out in the running pass is not sent again before its ACK.
@@ -197,12 +201,12 @@ export class DeltaSubscriptions
       this.#possiblyHeld.forgetVersions(glob.key);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this, this.#owner.payer);
-      const subscription = newGlobSubscription(entry, asked);
+      subscription = newGlobSubscription(entry, asked);
       entry.collection.readers.add(subscription);
       this.#possiblyHeld.takeLeft(glob.key);
       this.subscribed.addGlob(subscription, isListName(this.typeUrl, glob));
     }
-    this.#globsPending = true;
+    this.#awaitGlob(subscription);
     this.#handleReady();
   }
 
@@ -224,6 +228,7 @@ export class DeltaSubscriptions
       const glob = this.subscribed.globs.get(name.key);
       if (!glob) return;
       this.subscribed.deleteGlob(glob);
+      this.#pendingGlobs.delete(glob);
       this.#pass?.globs.delete(glob);
       this.#possiblyHeld.delete(name.key);
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
@@ -276,7 +281,7 @@ export class DeltaSubscriptions
       Object.assign(glob, newGlobSubscription(entry, glob.asked));
       entry.collection.readers.add(glob);
       this.#pass?.globs.delete(glob);
-      this.#globsPending = true;
+      this.#awaitGlob(glob);
       this.#handleReady();
     }
   }
@@ -285,6 +290,10 @@ export class DeltaSubscriptions
 
   #await(known: NameSubscription): void {
     this.#pending = ownSet(this.#pending).add(known);
+  }
+
+  #awaitGlob(glob: GlobSubscription): void {
+    this.#pendingGlobs = ownSet(this.#pendingGlobs).add(glob);
   }
 
   #noteGone(known: NameSubscription, status: RpcStatus | undefined): void {
@@ -335,7 +344,9 @@ export class DeltaSubscriptions
 
   /** Do claimed names remain whose existence the sources may still tell? */
   get hasOpenClaims(): boolean {
-    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#globsPending);
+    const isPending = (glob: GlobSubscription): boolean =>
+      this.#pendingGlobs.has(glob) || this.#pass?.globs.has(glob) === true;
+    return this.subscribed.hasOpenClaims(this.#possiblyHeld, isPending);
   }
 
   isCurrent(key: string): boolean {
@@ -365,9 +376,8 @@ export class DeltaSubscriptions
   handleGlobChanged(entry: GlobEntry): void {
     const glob = this.subscribed.globs.get(entry.collection.glob.key);
     // Other types wait while globs are pending, so mark them only if a response will follow.
-    this.#globsPending ||=
-      glob !== undefined &&
-      (hasNews(glob) || this.#possiblyHeld.hasAny(glob.entry.collection.glob.key));
+    if (glob && (hasNews(glob) || this.#possiblyHeld.hasAny(entry.collection.glob.key)))
+      this.#awaitGlob(glob);
     this.#handleReady();
   }
 
@@ -383,7 +393,7 @@ export class DeltaSubscriptions
   get hasAdditions(): boolean {
     return (
       this.#pending.size > 0 ||
-      this.#globsPending ||
+      this.#pendingGlobs.size > 0 ||
       this.#pass !== undefined ||
       this.#leftNames.size > 0
     );
@@ -408,7 +418,7 @@ export class DeltaSubscriptions
    * made meanwhile go into the next response, so that no name is sent again before this one is
    * acknowledged.
    *
-   * @returns undefined when there is nothing (more) to send.
+   * @returns undefined: there is nothing to send, or `isMidAnswer`, and the caller leaves the rest to another turn
    */
   takeAdditions(maxBytes: number): ResponseContent | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit);
@@ -419,7 +429,9 @@ export class DeltaSubscriptions
       this.#pass.names.delete(known);
       this.#answerName(draft, known, next);
     }
+    let room = GLOBS_PER_TURN;
     for (const [glob, untilSeq] of this.#pass.globs) {
+      if (room-- === 0) return draft.finish();
       if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
       this.#pass.globs.delete(glob);
       const { collection } = glob.entry;
@@ -435,7 +447,7 @@ export class DeltaSubscriptions
     const { collection, error } = glob.entry;
     const isOther = collection.proven && !isOldStyle(collection.glob);
     // Envoy would take a removal of another glob for the response to its wildcard: wait.
-    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#globsPending = true;
+    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#awaitGlob(glob);
     else answerEmpty(glob, collection.proven, error, draft);
   }
 
@@ -446,9 +458,9 @@ export class DeltaSubscriptions
     }
     const names = this.#pending;
     this.#pending = this.#spare;
-    if (!this.#globsPending) return passOf(names);
-    this.#globsPending = false;
-    return passOf(names, this.subscribed.globs);
+    const globs = this.#pendingGlobs;
+    this.#pendingGlobs = noSet();
+    return passOf(names, globs);
   }
 
   /** @param content what the client can be sent, if the name is present */

@@ -4,7 +4,12 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
-import { globKeyOf, globKeyOfKey, isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
+import {
+  globKeyOf,
+  globKeyOfKey,
+  isOldStyle,
+  type ResourceName,
+} from '../../../protos/resource-name.js';
 import { LOG_START } from '../cache/change-log.js';
 import { isAnswered } from '../cache/entries.js';
 import { isVersionOf, type PossiblyHeld } from '../session/holdings.js';
@@ -101,18 +106,22 @@ export class SubscribedNames {
   /**
    * Do claimed names remain whose existence the sources may still tell?
    *
-   * @param areGlobsPending the next response has the missing members of proven collections
+   * @param isPending the next response has the missing members of this collection, if it is proven
    */
-  hasOpenClaims(possiblyHeld: PossiblyHeld, areGlobsPending: boolean): boolean {
+  hasOpenClaims(
+    possiblyHeld: PossiblyHeld,
+    isPending: (glob: GlobSubscription) => boolean,
+  ): boolean {
     for (const { isClaim, entry } of this.names.values()) {
       if (isClaim && entry.state.kind === 'waiting') return true;
     }
-    for (const [key, { entry }] of this.#globs) {
+    for (const [key, glob] of this.#globs) {
+      const { entry } = glob;
       const { proven, complete } = entry.collection;
       // The missing members of a collection that was just proven are found with the next response. A
       // collection that is complete without a proof tells nothing more: its source sends no whole
       // sets of the type, or the gateway rejected a member.
-      const isOpen = proven ? areGlobsPending : !complete;
+      const isOpen = proven ? isPending(glob) : !complete;
       if (isOpen && !entry.error && possiblyHeld.hasAny(key)) return true;
     }
     return false;

@@ -142,13 +142,9 @@ export interface Pass {
 /** Shared and never filled. It is mutable only to fit the type of `Pass.globs`. */
 const NO_GLOBS: Map<GlobSubscription, number> = new Map();
 
-/** @param globs the pending ones, by key; default: none */
-export function passOf(
-  names: Set<NameSubscription>,
-  globs?: ReadonlyMap<string, GlobSubscription>,
-): Pass {
-  if (!globs) return { names, globs: NO_GLOBS };
-  const due = [...globs.values()].map((glob) => {
+export function passOf(names: Set<NameSubscription>, globs: ReadonlySet<GlobSubscription>): Pass {
+  if (globs.size === 0) return { names, globs: NO_GLOBS };
+  const due = [...globs].map((glob) => {
     return [glob, glob.entry.collection.members.lastSeq] as const;
   });
   return { names, globs: new Map(due) };

@@ -142,7 +142,7 @@ t.test('claims are open while a source may still tell whether the names exist', 
   const subscribed = subscribedTo(entry);
   const { key } = entry.collection.glob;
   const isOpen = (areGlobsPending = false) =>
-    subscribed.hasOpenClaims(possiblyHeld, areGlobsPending);
+    subscribed.hasOpenClaims(possiblyHeld, () => areGlobsPending);
   t.notOk(isOpen(), 'the client claims nothing');
   possiblyHeld.note(key, member.name.key, { held: MAYBE_HELD, isClaim: true });
   t.ok(isOpen());
