@@ -211,6 +211,7 @@ export class Federation {
 
   handleTimer(nowMs: number): void {
     this.#mayReadList = true;
+    this.#groups.beginTurn();
     for (const server of this.#sources.takeDue(nowMs)) {
       server.handleTimer(nowMs);
       this.#dispatch(server, nowMs);
@@ -413,17 +414,14 @@ export class Federation {
     if (served) this.#lost.push({ typeUrl, name });
   }
 
-  /** If the facts of the source changed, all of its groups are due besides: see `Groups.handleTouched`. */
   #dispatch(source: Source, nowMs: number): void {
-    const concerned = new Set<FailoverGroup>();
     for (const change of source.contents.takeChanges()) {
       for (const listener of change.listeners) {
-        if (!(listener instanceof FailoverGroup)) continue;
-        listener.handleChange(source, change, nowMs);
-        concerned.add(listener);
+        if (listener instanceof FailoverGroup) listener.handleChange(source, change, nowMs);
       }
     }
-    for (const group of concerned) group.handleTimer(nowMs);
+    // Those that the changes concern; all of the source, if its facts changed (`Groups.handleTouched`).
+    for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
   }
 
   // ---- outputs ------------------------------------------------------------------------------

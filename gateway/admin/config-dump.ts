@@ -4,20 +4,18 @@
  *
  * The gateway may hold 1 GiB of content, so the answer is made while it is read, in slices of time.
  */
-import type { Writable } from 'node:stream';
 import type { Projection } from '../../authorities/index.js';
 import { wireText } from '../../protos/resource-name.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { LOG_START } from '../core/cache/change-log.js';
 import type { ResourceCache } from '../core/cache/resource-cache.js';
 import type { GatewayView } from '../gateway-view.js';
+import { writePieces } from './pieces.js';
 import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { shownJson, withJson } from './shown-resource.js';
 
 /** Dumps at a time, since each takes a part of every turn. A count. */
 const MAX_DUMPS = 2;
-/** The dump yields to the event loop after this time. Milliseconds. */
-const SLICE_MS = 5;
 
 const openDumps = new WeakMap<GatewayView, number>();
 
@@ -98,10 +96,7 @@ export function configDump({ gateway, telemetry }: AdminContext, { query }: Admi
       out.once('close', () => {
         openDumps.set(gateway, (openDumps.get(gateway) ?? 1) - 1);
       });
-      writeAll(out, dumpOf(gateway.cache)).catch((error: unknown) => {
-        telemetry.onHandlerError(error);
-        out.destroy();
-      });
+      writePieces(out, dumpOf(gateway.cache), telemetry);
     },
   };
 }
@@ -147,29 +142,4 @@ function* servedOf(
       if (isNew(projection)) yield projection;
     }
   }
-}
-
-/** Writes the pieces at the pace at which the operator reads. */
-async function writeAll(out: Writable, pieces: AsyncIterable<string>): Promise<void> {
-  let text = '';
-  let untilMs = performance.now() + SLICE_MS;
-  for await (const piece of pieces) {
-    text += piece;
-    if (performance.now() < untilMs) continue;
-    if (out.destroyed) return;
-    await (out.write(text) ? new Promise(setImmediate) : isReadOrGone(out));
-    text = '';
-    untilMs = performance.now() + SLICE_MS;
-  }
-  out.end(text);
-}
-
-function isReadOrGone(out: Writable): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      out.off('drain', done).off('close', done);
-      resolve();
-    };
-    out.on('drain', done).on('close', done);
-  });
 }

@@ -10,6 +10,7 @@ import { instances, invalidate } from './instances.js';
 import { changeLevel, showLevel } from './logging.js';
 import { follow, page, wantsPage } from './page/page.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import { writePieces } from './pieces.js';
 import { explain, resource } from './resources.js';
 import { status } from './status.js';
 import { watch } from './watch.js';
@@ -154,10 +155,13 @@ export const ROUTES: readonly Route[] = [
     path: '/metrics',
     meaning: 'Metrics in the Prometheus text format.',
     matches: is('/metrics'),
-    handle: async ({ telemetry }) => ({
+    handle: ({ telemetry }) => ({
       status: 200,
       contentType: telemetry.metrics.registry.contentType,
-      body: await telemetry.metricsText(),
+      body: '',
+      goOn: (out) => {
+        writePieces(out, telemetry.metricsPieces(), telemetry);
+      },
     }),
   },
   {

@@ -21,8 +21,9 @@ export interface GaugeInputs {
   readonly nowMs: number;
 }
 
-export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
-  putGroups(put, inputs);
+/** Each step puts the gauges of one authority, entry or node group, and the last one all others. */
+export function* putGauges(put: PutGauge, inputs: GaugeInputs): Generator<void> {
+  yield* putGroups(put, inputs);
   putSources(put, inputs);
   putClients(put, inputs.gateway);
   const { exchange } = inputs.gateway;
@@ -35,7 +36,7 @@ export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
   put('tributary_build_info', [VERSION, process.versions.node], 1);
 }
 
-function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): void {
+function* putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): Generator<void> {
   const { view } = gateway.client;
   const degraded = view.groups.filter(({ failover }) => failover.kind === 'cached');
   put('tributary_degraded_groups', [], degraded.length);
@@ -74,6 +75,7 @@ function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): voi
     );
     const shadowed = sum((group) => view.nodeGroups.of(group)?.shadowedCount(group) ?? 0);
     put('tributary_shadowed_names', labels, shadowed);
+    yield;
   }
 }
 

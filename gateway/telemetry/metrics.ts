@@ -1,9 +1,9 @@
 /**
- * The registry behind `/metrics`. Counters are plain numbers that a scrape copies into prom-client. Its
- * own `inc` builds a string for each call, which is too slow for the path of every response.
+ * What `/metrics` shows. Counters are plain numbers that a scrape copies into prom-client. Its own `inc` builds a string
+ * for each call, which is too slow for the path of every response.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { METRICS, type MetricName } from './metric-names.js';
+import { METRICS, type MetricName, type MetricSpec } from './metric-names.js';
 
 type NameOf<K extends 'counter' | 'gauge' | 'histogram'> = {
   [N in MetricName]: (typeof METRICS)[N]['kind'] extends K ? N : never;
@@ -25,35 +25,36 @@ const SECONDS_BUCKETS: Readonly<Record<HistogramName, readonly number[]>> = {
   tributary_client_ack_seconds: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 5, 15, 30],
 };
 
+/** The value of one series, for a scrape. */
+interface Row {
+  readonly labels: readonly string[];
+  readonly value: number;
+}
+
+/** Some milliseconds. A count. */
+const SERIES_PER_PIECE = 200;
+
 interface Series {
   readonly labels: readonly string[];
   readonly tally: Tally;
 }
 
 export class Metrics {
+  /** Of the histograms. */
   readonly registry = new Registry();
   readonly #series = new Map<CounterName, Map<string, Series>>();
-  readonly #counters = new Map<CounterName, Counter>();
-  readonly #gauges = new Map<GaugeName, Gauge>();
   readonly #histograms = new Map<HistogramName, Histogram>();
-  /** Sets the gauges; called for each scrape. */
-  collect: (put: PutGauge) => void = () => undefined;
+  /** Sets the gauges, some with each step; called for each scrape. */
+  collect: (put: PutGauge) => Iterator<void> = () => [].values();
 
   constructor() {
-    const registers = [this.registry];
-    for (const name of Object.keys(METRICS) as MetricName[]) {
-      const { kind, labels, meaning } = METRICS[name];
-      const common = { name, help: meaning, labelNames: [...labels], registers };
-      if (kind === 'counter') this.#counters.set(name as CounterName, new Counter(common));
-      else if (kind === 'gauge') this.#gauges.set(name as GaugeName, new Gauge(common));
-      else {
-        const buckets = [...SECONDS_BUCKETS[name as HistogramName]];
-        this.#histograms.set(name as HistogramName, new Histogram({ ...common, buckets }));
-      }
-    }
-    for (const [name, { labels }] of Object.entries(METRICS)) {
-      if (labels.length === 0 && this.#counters.has(name as CounterName))
-        this.tally(name as CounterName);
+    for (const [name, spec] of Object.entries(METRICS) as [MetricName, MetricSpec][]) {
+      const { kind, labels, meaning } = spec;
+      if (kind === 'counter' && labels.length === 0) this.tally(name as CounterName);
+      if (kind !== 'histogram') continue;
+      const buckets = [...SECONDS_BUCKETS[name as HistogramName]];
+      const common = { name, help: meaning, labelNames: [...labels], registers: [this.registry] };
+      this.#histograms.set(name as HistogramName, new Histogram({ ...common, buckets }));
     }
   }
 
@@ -73,25 +74,54 @@ export class Metrics {
     else histogram?.labels(...labels).observe(value);
   }
 
-  /** The metrics in the Prometheus text format. */
-  async text(): Promise<string> {
-    for (const [name, counter] of this.#counters) {
-      counter.reset();
-      for (const { labels, tally } of this.#series.get(name)?.values() ?? []) {
-        if (labels.length === 0) counter.inc(tally.count);
-        else counter.labels(...labels).inc(tally.count);
-      }
-    }
-    for (const [name, gauge] of this.#gauges) {
-      gauge.reset();
-      // Without labels, `reset` leaves a 0, also for an unknown value.
-      if (METRICS[name].labels.length === 0) gauge.remove();
-    }
-    this.collect((name, labels, value) => {
-      const gauge = this.#gauges.get(name);
-      if (labels.length === 0) gauge?.set(value);
-      else gauge?.labels(...labels).set(value);
+  /** The metrics in the Prometheus text format. With thousands of authorities they are 100,000 series. */
+  async *pieces(): AsyncGenerator<string> {
+    const gauges = new Map<MetricName, Row[]>();
+    const gathering = this.collect((name, labels, value) => {
+      const rows = gauges.get(name);
+      if (rows) rows.push({ labels, value });
+      else gauges.set(name, [{ labels, value }]);
     });
-    return this.registry.metrics();
+    while (gathering.next().done !== true) yield '';
+    for (const [name, { kind }] of Object.entries(METRICS) as [MetricName, MetricSpec][]) {
+      if (kind === 'gauge') yield* written(name, gauges.get(name) ?? []);
+      else if (kind === 'counter') yield* written(name, this.#counts(name as CounterName));
+      else yield `${await this.registry.getSingleMetricAsString(name)}\n`;
+    }
   }
+
+  *#counts(name: CounterName): IterableIterator<Row> {
+    for (const { labels, tally } of this.#series.get(name)?.values() ?? [])
+      yield { labels, value: tally.count };
+  }
+}
+
+/** @returns some series at a time: prom-client writes all of a metric at once, so each piece is a metric of its own */
+async function* written(name: MetricName, rows: Iterable<Row>): AsyncGenerator<string> {
+  let piece: Row[] = [];
+  let isFirst = true;
+  for (const row of rows) {
+    piece.push(row);
+    if (piece.length < SERIES_PER_PIECE) continue;
+    yield await textOf(name, piece, isFirst);
+    piece = [];
+    isFirst = false;
+  }
+  if (isFirst || piece.length > 0) yield await textOf(name, piece, isFirst);
+}
+
+async function textOf(name: MetricName, rows: readonly Row[], hasHead: boolean): Promise<string> {
+  const { kind, labels: labelNames, meaning } = METRICS[name];
+  const registry = new Registry();
+  const options = { name, help: meaning, labelNames: [...labelNames], registers: [registry] };
+  const metric = kind === 'counter' ? new Counter(options) : new Gauge(options);
+  // Without labels, a new gauge is 0, also for an unknown value.
+  if (labelNames.length === 0) metric.remove();
+  for (const { labels, value } of rows) {
+    if (labels.length === 0) metric.inc(value);
+    else metric.labels(...labels).inc(value);
+  }
+  const text = await registry.getSingleMetricAsString(name);
+  const [help = '', type = ''] = text.split('\n', 2);
+  return `${hasHead ? text : text.slice(help.length + type.length + 2)}\n`;
 }

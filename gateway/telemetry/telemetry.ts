@@ -85,15 +85,15 @@ export class Telemetry {
     this.#certificates = certificates;
     this.#clients.hasAuthority = (authority) => gateway.client.view.map.authorities.has(authority);
     this.metrics.collect = (put) => {
-      putGauges(put, {
+      this.#process.put(put);
+      certificates?.put(put);
+      return putGauges(put, {
         gateway,
         sources: this.#sources,
         lag: this.lag,
         reloads: this.#reloads,
         nowMs: this.#clock(),
       });
-      this.#process.put(put);
-      certificates?.put(put);
     };
     createKnownSeries(this.metrics, gateway.client.view.map);
     this.lag.start();
@@ -113,10 +113,10 @@ export class Telemetry {
   }
 
   /** The body of `/metrics`. */
-  async metricsText(): Promise<string> {
+  async *metricsPieces(): AsyncGenerator<string> {
     await Promise.all([this.#process.read(this.metrics), this.#certificates?.read()]);
     this.metrics.tally('tributary_log_lines_withheld_total').count = this.#repeats.withheldTotal;
-    return this.metrics.text();
+    yield* this.metrics.pieces();
   }
 
   /** Logs an event of the process that has no metric. */

@@ -11,6 +11,13 @@ export async function metricsText(admin: string): Promise<string> {
   return response.text();
 }
 
+/** The whole of a text that comes in pieces. */
+export async function joined(pieces: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const piece of pieces) text += piece;
+  return text;
+}
+
 /** The series of one metric. */
 export function seriesOf(text: string, metric: string): readonly Series[] {
   return [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].flatMap(

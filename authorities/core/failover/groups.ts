@@ -55,11 +55,6 @@ export class Groups {
     return this.#byId.values();
   }
 
-  /** Groups that have this source as a candidate, in use or not. */
-  at(source: Source): Iterable<FailoverGroup> {
-    return this.#bySource.get(source) ?? [];
-  }
-
   /**
    * A source had an input. If that changed its facts, its groups may have to switch at once, so
    * their deadlines are computed again.
@@ -82,9 +77,12 @@ export class Groups {
     return this.#agenda.takeTouched();
   }
 
-  /** At the start of a turn. */
-  takeDue(nowMs: number): readonly FailoverGroup[] {
+  /** A turn of the event loop begins. */
+  beginTurn(): void {
     this.#room.refill();
+  }
+
+  takeDue(nowMs: number): readonly FailoverGroup[] {
     return this.#agenda.takeDue(nowMs);
   }
 

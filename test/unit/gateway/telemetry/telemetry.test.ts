@@ -12,6 +12,7 @@ import { prettyLine } from '../../../../gateway/telemetry/log.js';
 import { Repeats } from '../../../../gateway/telemetry/repeats.js';
 import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
 import { TYPE_URL } from '../../../../protos/type-urls.js';
+import { joined } from '../../../support/metrics-text.js';
 
 type Line = Record<string, unknown> & { readonly event: string };
 
@@ -87,7 +88,7 @@ t.test('the events of a switch give cause, detection, effect and duration', asyn
     ofGroup({ kind: 'switched', from: 1, to: 0, atMs: 0, changed: 7, kept: 0 }),
   );
   t.match(named('authority_switched')[1], { direction: 'failback', awayMs: 30_000 });
-  const text = await telemetry.metricsText();
+  const text = await joined(telemetry.metricsPieces());
   t.match(
     text,
     /^tributary_switches_total\{authority="cloud",direction="failover",reason="primary_tripped"\} 1$/m,
@@ -103,7 +104,7 @@ t.test(
     t.teardown(() => {
       telemetry.close();
     });
-    telemetry.metrics.collect = () => undefined;
+    telemetry.metrics.collect = () => [].values();
     for (let count = 0; count < 50; count++) telemetry.onClient(stream, nack('bad cluster'));
     t.equal(named('client_nack').length, 1);
     telemetry.onClient(stream, nack('another reason'));
@@ -111,7 +112,7 @@ t.test(
     now.ms += 60_000;
     telemetry.onClient(stream, nack('bad cluster'));
     t.match(named('client_nack')[2], { repeated: 49, code: 3, reason: 'bad cluster', node: 'n' });
-    const text = await telemetry.metricsText();
+    const text = await joined(telemetry.metricsPieces());
     t.match(text, /^tributary_client_nacks_total\{authority="a",type="Cluster"\} 52$/m);
     t.match(text, /^tributary_log_lines_withheld_total 49$/m);
   },
@@ -132,8 +133,8 @@ t.test(
     t.teardown(() => {
       telemetry.close();
     });
-    telemetry.metrics.collect = () => undefined;
-    const before = await telemetry.metricsText();
+    telemetry.metrics.collect = () => [].values();
+    const before = await joined(telemetry.metricsPieces());
     for (const series of [
       'tributary_source_trips_total{source="one",reason="unreachable"}',
       'tributary_source_stream_ends_total{source="one",reason="stream",code="14"}',
@@ -151,7 +152,7 @@ t.test(
       const specs = new Map(wide.map((name) => [name, { name }]));
       const map = { ...fakeFederation.map, authorities: specs } as unknown as AuthorityMap;
       telemetry.onMapReload('applied', map);
-      return telemetry.metricsText();
+      return joined(telemetry.metricsPieces());
     };
     const after = await afterMapOf(101);
     t.match(after, 'switches_total{authority="of101n7"', 'a new map adds its series');
@@ -180,7 +181,7 @@ t.test('a group without any source is a warning (state cached), others are not',
   t.match(cached, { level: 40, msg: /no source of the group is available/ });
   t.match(primary, { level: 30 });
   t.match(
-    await telemetry.metricsText(),
+    await joined(telemetry.metricsPieces()),
     /guarded_removals_total\{authority="cloud",group="cloud\/\*"\} 0/,
   );
 });
@@ -210,11 +211,11 @@ t.test('invented authorities and types of clients share one series', async (t) =
   t.teardown(() => {
     telemetry.close();
   });
-  telemetry.metrics.collect = () => undefined;
+  telemetry.metrics.collect = () => [].values();
   for (let count = 0; count < 100; count++) {
     telemetry.onClient(stream, nack('x', `made.up.Type${count}`, `authority-${count}`));
   }
-  const series = (await telemetry.metricsText())
+  const series = (await joined(telemetry.metricsPieces()))
     .split('\n')
     .filter((line) => line.startsWith('tributary_client_nacks_total') && !line.endsWith(' 0'));
   t.strictSame(series, ['tributary_client_nacks_total{authority="other",type="other"} 100']);
@@ -247,7 +248,7 @@ t.test(
     now.ms += 60_000;
     say(13);
     t.match(named('source_resource_errors').at(-1), { repeated: 2 });
-    const text = await telemetry.metrics.text();
+    const text = await joined(telemetry.metrics.pieces());
     t.match(text, /source_resource_errors_total\{source="one",type="\w+",code="13"\} 7/);
     t.match(text, /source_resource_errors_total\{source="one",type="\w+",code="other"\} 3/);
   },
@@ -263,7 +264,7 @@ t.test(
     }
     t.match(named('client_oversize'), [{ type: 'Cluster', resources: 9, bytes: 5_000_000 }]);
     t.equal(named('client_oversize').length, 1);
-    const text = await telemetry.metricsText();
+    const text = await joined(telemetry.metricsPieces());
     t.match(text, /^tributary_client_oversize_responses_total\{type="Cluster"\} 3$/m);
   },
 );
@@ -279,7 +280,7 @@ t.test('a resource withheld from a client is counted, and logged once (GRPC 12)'
     { name: 'b' },
     { set: true },
   ]);
-  const text = await telemetry.metricsText();
+  const text = await joined(telemetry.metricsPieces());
   t.match(text, /^tributary_client_withheld_total\{type="Cluster"\} 5$/m);
 });
 

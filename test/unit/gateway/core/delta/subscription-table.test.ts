@@ -78,7 +78,10 @@ t.test('the lists of a type, and the other globs, are those of all its authoriti
 t.test('a cluster is asked for by its own authority, or by a list of any authority', (t) => {
   const standing = (...rows: DeltaSubscriptions[]): Standing => {
     const table = new SubscriptionTable();
-    for (const one of rows) table.add(one);
+    for (const one of rows) {
+      table.add(one);
+      if (one.subscribed.hasLists) table.handleList(one);
+    }
     return table.standingOf(cluster);
   };
   t.equal(standing(), 'not_asked');
