@@ -2,7 +2,9 @@
 import type { Candidate, FailoverGroup, FederationView } from '../../authorities/index.js';
 import type { AuthoritySpec } from '../../config/model.js';
 import { wallTime } from '../clock.js';
-import { json, type AdminContext, type Reply } from './reply.js';
+import { groupedBy } from '../core/grouped-by.js';
+import { inSlices, jsonPieces } from './pieces.js';
+import { jsonText, type AdminContext, type Reply } from './reply.js';
 import { detailsOf, type DetailsOf, type SourceDetails } from './source-details.js';
 
 export interface CandidateRow extends SourceDetails {
@@ -34,38 +36,35 @@ export interface GroupRow {
   readonly forcedUntil?: string;
 }
 
-export function authorities(context: AdminContext): Reply {
-  return json(200, { authorities: groupRows(context).rows });
+export async function authorities(context: AdminContext): Promise<Reply> {
+  const rows = groupRows(context);
+  return jsonText(200, await inSlices(jsonPieces({}, 'authorities', rows, (row) => row())));
 }
 
 /**
  * One row per group, in the order of the map; without groups, one for the authority.
  *
- * @param maxRows node groups make many groups, and a row visits the candidates of its group
- * @returns also the number of all rows
+ * @returns a function that makes each row: node groups make many groups, and a row visits the candidates of its group
  */
-export function groupRows(
-  context: AdminContext,
-  maxRows = Infinity,
-): { readonly rows: readonly GroupRow[]; readonly count: number } {
+export function groupRows(context: AdminContext): readonly (() => GroupRow)[] {
   const { view } = context.gateway.client;
   const details = detailsOf(context);
   const { authorities, defaultSource } = view.map;
   const specs = [...authorities.values(), ...(defaultSource ? [defaultSource] : [])];
+  const groupsOf = groupedBy(view.groups, ({ spec }) => spec.name);
   const rows = specs.flatMap((spec) => {
-    const groups = view.groupsOf(spec.name);
+    const groups = groupsOf.get(spec.name) ?? [];
     return groups.length === 0
       ? [() => unusedRow(spec, view, details)]
       : groups.map((group) => () => groupRow(group, details));
   });
   const oldStyle = (view.map.oldStyle?.servedBy ?? []).flatMap((entry) =>
-    view.groupsOf(entry.name).map((group) => () => ({
+    (groupsOf.get(entry.name) ?? []).map((group) => () => ({
       ...groupRow(group, details),
       shadowed: view.nodeGroups.of(group)?.shadowedCount(group) ?? 0,
     })),
   );
-  const all: readonly (() => GroupRow)[] = [...rows, ...oldStyle];
-  return { rows: all.slice(0, maxRows).map((row) => row()), count: all.length };
+  return [...rows, ...oldStyle];
 }
 
 export function groupRow(group: FailoverGroup, details: DetailsOf): GroupRow {

@@ -1,14 +1,10 @@
-/**
- * Listings of clients, in pages. A page is built in slices of time: 10,000 clients must not delay the
- * responses to clients.
- */
+/** Listings of clients, in pages. */
 import type { ClientStream } from '../clients/client-stream.js';
+import { inSlices } from './pieces.js';
 import { failure, jsonText, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
 /** Clients in one page; also the default. A count. */
 const MAX_PAGE = 1_000;
-/** A page yields to the event loop after this time. */
-const SLICE_MS = 10;
 
 interface Page {
   readonly limit: number;
@@ -21,12 +17,12 @@ interface Page {
  * which the clients came, and the value of `after` for the next page (absent: this is the last one).
  * 400 for a wrong `limit` or `after`.
  *
- * @param rowOf the row of one client, as JSON can hold it
+ * @param rowOf the JSON of one client, in pieces
  */
 export async function clientPage(
   { gateway }: AdminContext,
   { query }: Pick<AdminRequest, 'query'>,
-  rowOf: (stream: ClientStream) => unknown,
+  rowOf: (stream: ClientStream) => Iterable<string>,
 ): Promise<Reply> {
   const page = pageFrom(query);
   if (typeof page === 'string') {
@@ -35,17 +31,20 @@ export async function clientPage(
   }
   const all = gateway.server.clients();
   const left = all.filter(({ id }) => id > page.after).sort((one, other) => one.id - other.id);
-  const rows: string[] = [];
-  let sliceFromMs = performance.now();
-  for (const stream of left.slice(0, page.limit)) {
-    rows.push(JSON.stringify(rowOf(stream)));
-    if (performance.now() - sliceFromMs < SLICE_MS) continue;
-    await new Promise(setImmediate);
-    sliceFromMs = performance.now();
-  }
+  const rows = await inSlices(separated(left.slice(0, page.limit), rowOf));
   const last = left[page.limit - 1];
   const next = last && left.length > page.limit ? `,"next":${last.id}` : '';
-  return jsonText(200, `{"count":${all.length},"clients":[${rows.join(',')}]${next}}`);
+  return jsonText(200, `{"count":${all.length},"clients":[${rows}]${next}}`);
+}
+
+function* separated(
+  streams: readonly ClientStream[],
+  rowOf: (stream: ClientStream) => Iterable<string>,
+): IterableIterator<string> {
+  for (const [index, stream] of streams.entries()) {
+    if (index > 0) yield ',';
+    yield* rowOf(stream);
+  }
 }
 
 /** @returns what is wrong, as a string */

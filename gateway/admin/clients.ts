@@ -6,6 +6,7 @@ import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';
 import { shortTypeName } from '../telemetry/types.js';
 import { clientPage } from './client-pages.js';
+import { jsonPieces } from './pieces.js';
 import type { AdminContext, AdminRequest, Reply } from './reply.js';
 
 export async function clients(context: AdminContext, request: AdminRequest): Promise<Reply> {
@@ -13,9 +14,9 @@ export async function clients(context: AdminContext, request: AdminRequest): Pro
   return clientPage(context, request, (stream) => clientRow(stream, nowMs));
 }
 
-function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown> {
+function clientRow(stream: ClientStream, nowMs: number): IterableIterator<string> {
   const { session } = stream;
-  return {
+  const head = {
     id: stream.id,
     peer: stream.peer,
     identity: identityText(stream.requester.identity),
@@ -40,13 +41,13 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
       reason: shownText(detail.message),
       ...(acceptedAtMs === undefined ? {} : { acceptedAt: wallTime(acceptedAtMs) }),
     })),
-    subscriptions: session.allSubscriptions.map((subscriptions) => ({
-      type: shortTypeName(subscriptions.typeUrl),
-      authority: subscriptions.authority,
-      names: subscriptions.nameCount,
-      ...(subscriptions.inFlightSinceMs === undefined
-        ? {}
-        : { inFlight: true, inFlightMs: Math.round(nowMs - subscriptions.inFlightSinceMs) }),
-    })),
   };
+  return jsonPieces(head, 'subscriptions', session.allSubscriptions, (subscriptions) => ({
+    type: shortTypeName(subscriptions.typeUrl),
+    authority: subscriptions.authority,
+    names: subscriptions.nameCount,
+    ...(subscriptions.inFlightSinceMs === undefined
+      ? {}
+      : { inFlight: true, inFlightMs: Math.round(nowMs - subscriptions.inFlightSinceMs) }),
+  }));
 }

@@ -1,9 +1,40 @@
-/** Long texts of the admin side: written in pieces, so that none keeps the event loop. */
+/** Long texts of the admin side, in pieces, so that none keeps the event loop. */
 import type { Writable } from 'node:stream';
 import type { Telemetry } from '../telemetry/telemetry.js';
 
 /** How long the event loop may be busy with them at a time. */
 const SLICE_MS = 5;
+
+/** @returns all pieces, made in as many turns of the event loop as that takes */
+export async function inSlices(pieces: Iterable<string>): Promise<string> {
+  const made: string[] = [];
+  let untilMs = performance.now() + SLICE_MS;
+  for (const piece of pieces) {
+    made.push(piece);
+    if (performance.now() < untilMs) continue;
+    await new Promise(setImmediate);
+    untilMs = performance.now() + SLICE_MS;
+  }
+  return made.join('');
+}
+
+/** The JSON of an object with these fields and, last, one list. */
+export function* jsonPieces<T>(
+  fields: object,
+  listName: string,
+  list: Iterable<T>,
+  itemOf: (one: T) => unknown,
+): IterableIterator<string> {
+  const start = JSON.stringify(fields).slice(0, -1);
+  yield `${start}${start === '{' ? '' : ','}"${listName}":[`;
+  let separator = '';
+  // Copied: it may change between two slices.
+  for (const one of [...list]) {
+    yield separator + JSON.stringify(itemOf(one));
+    separator = ',';
+  }
+  yield ']}';
+}
 
 /**
  * Writes the pieces at the pace at which the operator reads.
@@ -28,7 +59,9 @@ async function writeAll(out: Writable, pieces: AsyncIterable<string>): Promise<v
     text += piece;
     if (performance.now() < untilMs) continue;
     if (out.destroyed) return;
-    await (out.write(text) ? new Promise(setImmediate) : isReadOrGone(out));
+    if (!out.write(text)) await isReadOrGone(out);
+    // A socket may drain at once: then this is still the same turn.
+    await new Promise(setImmediate);
     text = '';
     untilMs = performance.now() + SLICE_MS;
   }

@@ -2,11 +2,13 @@
 import type { FailoverGroup, FederationView, NodeGroup } from '../../authorities/index.js';
 import type { ClientStream } from '../clients/client-stream.js';
 import type { SubscriptionsView } from '../core/session/stream-session.js';
+import { groupedBy } from '../core/grouped-by.js';
 import { identityText } from '../core/rights/requester.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';
 import { shortTypeName } from '../telemetry/types.js';
 import { clientPage } from './client-pages.js';
+import { jsonPieces } from './pieces.js';
 import type { AdminContext, AdminRequest, Reply } from './reply.js';
 import { subscriptionsState } from './sync-states.js';
 
@@ -49,15 +51,16 @@ export async function status(context: AdminContext, request: AdminRequest): Prom
   return clientPage(context, request, (stream) => clientStatus(stream, origins));
 }
 
-function clientStatus(stream: ClientStream, origins: Origins): ClientStatus {
-  return {
+function clientStatus(stream: ClientStream, origins: Origins): IterableIterator<string> {
+  const head: Omit<ClientStatus, 'types'> = {
     id: stream.id,
     peer: stream.peer,
     identity: identityText(stream.requester.identity),
     node: stream.node ?? null,
     protocol: stream.flavour,
-    types: stream.session.allSubscriptions.map((one) => typeStatus(stream, one, origins)),
   };
+  const { allSubscriptions } = stream.session;
+  return jsonPieces(head, 'types', allSubscriptions, (one) => typeStatus(stream, one, origins));
 }
 
 function typeStatus(
@@ -84,18 +87,14 @@ function typeStatus(
 
 /** Where names come from at this moment, looked up once for all clients of a page. */
 class Origins {
-  readonly #groups = new Map<string, FailoverGroup[]>();
+  readonly #groups: ReadonlyMap<string, readonly FailoverGroup[]>;
   readonly #nodeGroups = new Map<string, NodeGroup>();
   readonly #ofAuthority = new Map<string, readonly ServedFrom[]>();
   /** By node group and type. */
   readonly #ofNodeGroup = new Map<string, readonly ServedFrom[]>();
 
   constructor({ groups, nodeGroups }: FederationView) {
-    for (const group of groups) {
-      const known = this.#groups.get(group.spec.name);
-      if (known) known.push(group);
-      else this.#groups.set(group.spec.name, [group]);
-    }
+    this.#groups = groupedBy(groups, ({ spec }) => spec.name);
     for (const nodeGroup of nodeGroups.all) this.#nodeGroups.set(nodeGroup.scope, nodeGroup);
   }
 

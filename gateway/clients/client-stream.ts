@@ -3,7 +3,11 @@
  * client reads. The session decides on the protocol.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { PORTION_MS, type ClientCertificate, type ClientIdentity } from '../../authorities/index.js';
+import {
+  PORTION_MS,
+  type ClientCertificate,
+  type ClientIdentity,
+} from '../../authorities/index.js';
 import type { ClientRule, OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
 import type { Chunks } from '../../protos/discovery-fields.js';

@@ -10,7 +10,7 @@ import { PollSession } from '../core/sotw/poll-session.js';
 import { SotwSession } from '../core/sotw/sotw-session.js';
 
 /** The work of a session is done in portions of these sizes, each some 2 ms of CPU. Counts. */
-const PORTIONS = { namesPerPortion: 100, membersPerPortion: 2_000 } as const;
+const PORTIONS = { namesPerPortion: 100, membersPerPortion: 2_000, looksPerPortion: 500 } as const;
 
 type Portions = Readonly<Record<keyof typeof PORTIONS, number>>;
 
@@ -42,6 +42,7 @@ export function streamProtocols(
           chunkBytes: limits.responseChunkBytes,
           ackDeadlineMs: limits.ackDeadlineMs,
           namesPerPortion: portions.namesPerPortion,
+          looksPerPortion: portions.looksPerPortion,
           silentAbsentRoutes,
           unanswerableAfterMs,
           onReady,

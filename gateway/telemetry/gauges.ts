@@ -1,5 +1,6 @@
 /** Gauges: read from the state machines for each scrape instead of being updated with each event. */
 import { FAILOVER_STATES, sourceNameOf, type FailoverGroup } from '../../authorities/index.js';
+import { groupedBy } from '../core/grouped-by.js';
 import { QUOTAS } from '../core/quotas/limits.js';
 import { MEMORY_LEVELS } from '../core/quotas/memory-level.js';
 import type { GatewayView } from '../gateway-view.js';
@@ -119,17 +120,6 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
       put('tributary_source_breaker_state', [name, state], inState);
     }
   }
-}
-
-function groupedBy<T>(all: readonly T[], labelOf: (one: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const one of all) {
-    const label = labelOf(one);
-    const group = groups.get(label);
-    if (group) group.push(one);
-    else groups.set(label, [one]);
-  }
-  return groups;
 }
 
 /** How full the quotas are, from 0 to 1. */

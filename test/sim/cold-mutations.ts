@@ -79,8 +79,8 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: a source that still sends has no other names',
     file: `${GATEWAY}/cache/missing-names.ts`,
-    from: 'isOpen: ({ typeUrl, name }) => isGrowing || !isCurrent(typeUrl, name.glob),',
-    to: 'isOpen: ({ typeUrl, name }) => !isCurrent(typeUrl, name.glob),',
+    from: 'isGrowing || !isCurrent(typeUrl, name.glob),',
+    to: '!isCurrent(typeUrl, name.glob),',
     unitTest: {
       file: 'test/unit/gateway/core/cache/missing-names.test.ts',
       title: 'an authority that always gets more members keeps what it lacks for a minute',

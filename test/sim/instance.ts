@@ -64,7 +64,7 @@ export interface ClientPort {
 }
 
 /** One name, and one member of a collection, for each portion. */
-const SMALL_PORTIONS = { namesPerPortion: 0, membersPerPortion: 1 };
+const SMALL_PORTIONS = { namesPerPortion: 0, membersPerPortion: 1, looksPerPortion: 1 };
 /** One resource for each portion of a response. */
 const SMALL_PORTION_BYTES = 1_500;
 const TICK_MS = 1_000;

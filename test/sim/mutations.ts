@@ -311,8 +311,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a changed cluster is not followed by its assignment',
     file: `${GATEWAY}/delta/delta-session.ts`,
-    from: 'if (subscriptions.rank === ASSIGNMENT_RANK) subscriptions.handleNameChanged(edsKey, !isNew);',
-    to: 'if (subscriptions.rank === ASSIGNMENT_RANK) subscriptions.handleNameChanged(`${edsKey}?`, !isNew);',
+    from: 'assignments?.handleNameChanged(edsKey, !isNew);',
+    to: 'assignments?.handleNameChanged(`${edsKey}?`, !isNew);',
   },
   {
     title: 'the last client takes the tombstones with it',

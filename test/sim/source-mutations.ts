@@ -92,8 +92,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: a collection without a proof holds up the other claims of a client',
     file: 'gateway/core/delta/subscribed-names.ts',
-    from: 'const isOpen = proven ? isPending(glob) : !complete;',
-    to: 'const isOpen = !(proven && complete) || isPending(glob);',
+    from: 'const isOpen = proven ? pending.has(glob) : !complete;',
+    to: 'const isOpen = !(proven && complete) || pending.has(glob);',
   },
   {
     title: 'source: names that it can never prove to be gone count for the deletion guard',

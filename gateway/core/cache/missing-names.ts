@@ -6,6 +6,7 @@
 import { Fifo, RemovalHold, TurnRoom, type HeldName } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
+import { groupedBy } from '../grouped-by.js';
 import type { Collection } from './collection.js';
 
 /** A subscribed glob or list. */
@@ -216,15 +217,8 @@ function groupsOf<Glob extends Remembering>(
   globs: () => Iterable<Glob>,
 ): (authority: string) => readonly Glob[] {
   let groups: Map<string, Glob[]> | undefined;
-  const group = (): Map<string, Glob[]> => {
-    const made = new Map<string, Glob[]>();
-    for (const glob of globs()) {
-      const { authority } = glob.collection.glob;
-      const known = made.get(authority);
-      if (known) known.push(glob);
-      else made.set(authority, [glob]);
-    }
-    return made;
+  return (authority) => {
+    groups ??= groupedBy(globs(), ({ collection }) => collection.glob.authority);
+    return groups.get(authority) ?? [];
   };
-  return (authority) => (groups ??= group()).get(authority) ?? [];
 }

@@ -52,8 +52,6 @@ export interface SessionOptions extends StreamSessionOptions {
 
 /** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
-/** Of subscriptions with nothing to send. Some milliseconds. A count. */
-const LOOKS_PER_TURN = 500;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
@@ -85,6 +83,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
+  /** Where the next poll goes on to look for something to send; undefined: at the start, since there was a change. */
+  #nextLook: DeltaSubscriptions | undefined;
   /** The rules for clients changed since the last response. */
   #areRightsNew = false;
   #waitUntilMs: number | undefined;
@@ -341,6 +341,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   // ---- for the subscriptions ----------------------------------------------------------------
 
   handleReady(): void {
+    this.#nextLook = undefined;
+    this.#askForTurn();
+  }
+
+  #askForTurn(): void {
     if (this.#ready || this.isMidRequest) return;
     this.#ready = true;
     this.#options.onReady();
@@ -431,7 +436,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const additions = this.#pollAdditions(nowMs);
     if (additions !== 'in_next_turn')
       return additions ?? this.#pollRemovals(nowMs) ?? this.#pollGreeting(nowMs);
-    this.handleReady();
+    this.#askForTurn();
     return undefined;
   }
 
@@ -482,8 +487,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /** @returns `in_next_turn`: subscriptions are left to look at */
   #pollAdditions(nowMs: number): EncodedResponse | 'in_next_turn' | undefined {
-    let room = LOOKS_PER_TURN;
-    for (const subscriptions of this.#allSubscriptions) {
+    const { looksPerPortion = Infinity } = this.#options;
+    let looksLeft = looksPerPortion;
+    const all = this.#allSubscriptions;
+    const first = this.#nextLook ? Math.max(0, all.indexOf(this.#nextLook)) : 0;
+    this.#nextLook = undefined;
+    for (let at = first; at < all.length; at++) {
+      // The index is below the length.
+      const subscriptions = all[at] as DeltaSubscriptions;
       if (subscriptions.isIdle) continue;
       if (!subscriptions.hasAdditions) {
         subscriptions.waitingSinceMs = undefined;
@@ -499,10 +510,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         this.#wait(untilMs);
         continue;
       }
-      const answer = subscriptions.takeAdditions(chunkBytesOf(this.#options));
+      const answer = subscriptions.takeAdditions(chunkBytesOf(this.#options), looksPerPortion);
       subscriptions.waitingSinceMs = undefined;
       if (answer) return this.#send(subscriptions, answer, nowMs);
-      if (subscriptions.isMidAnswer || --room === 0) return 'in_next_turn';
+      if (subscriptions.isMidAnswer || --looksLeft === 0) {
+        // Not from the start: some may wait for what a later one sends.
+        this.#nextLook = subscriptions.isMidAnswer ? subscriptions : all[at + 1];
+        if (this.#nextLook) return 'in_next_turn';
+      }
     }
     return undefined;
   }

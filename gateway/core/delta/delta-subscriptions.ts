@@ -55,8 +55,6 @@ import { SubscribedNames } from './subscribed-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
-/** Some milliseconds. A count. */
-const GLOBS_PER_TURN = 1_000;
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 
 export class DeltaSubscriptions
@@ -344,9 +342,7 @@ export class DeltaSubscriptions
 
   /** Do claimed names remain whose existence the sources may still tell? */
   get hasOpenClaims(): boolean {
-    const isPending = (glob: GlobSubscription): boolean =>
-      this.#pendingGlobs.has(glob) || this.#pass?.globs.has(glob) === true;
-    return this.subscribed.hasOpenClaims(this.#possiblyHeld, isPending);
+    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#pendingGlobs);
   }
 
   isCurrent(key: string): boolean {
@@ -418,9 +414,10 @@ export class DeltaSubscriptions
    * made meanwhile go into the next response, so that no name is sent again before this one is
    * acknowledged.
    *
+   * @param maxGlobs to look at while there is nothing to send
    * @returns undefined: there is nothing to send, or `isMidAnswer`, and the caller leaves the rest to another turn
    */
-  takeAdditions(maxBytes: number): ResponseContent | undefined {
+  takeAdditions(maxBytes: number, maxGlobs: number): ResponseContent | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit);
     this.#pass ??= this.#beginPass(draft);
     for (const known of this.#pass.names) {
@@ -429,9 +426,10 @@ export class DeltaSubscriptions
       this.#pass.names.delete(known);
       this.#answerName(draft, known, next);
     }
-    let room = GLOBS_PER_TURN;
+    let globsLeft = maxGlobs;
     for (const [glob, untilSeq] of this.#pass.globs) {
-      if (room-- === 0) return draft.finish();
+      // With something to send, the size of a chunk bounds the rest.
+      if (globsLeft-- <= 0 && draft.isEmpty) return undefined;
       if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
       this.#pass.globs.delete(glob);
       const { collection } = glob.entry;
@@ -440,7 +438,10 @@ export class DeltaSubscriptions
     }
     this.#spare = this.#pass.names;
     this.#pass = undefined;
-    return draft.finish();
+    const last = draft.finish();
+    // The chunk before turned out to be the last.
+    if (!last) this.#answerGoesOn = false;
+    return last;
   }
 
   #answerEmpty(glob: GlobSubscription, draft: Draft): void {

@@ -106,12 +106,9 @@ export class SubscribedNames {
   /**
    * Do claimed names remain whose existence the sources may still tell?
    *
-   * @param isPending the next response has the missing members of this collection, if it is proven
+   * @param pending the next response has the missing members of these collections, if they are proven
    */
-  hasOpenClaims(
-    possiblyHeld: PossiblyHeld,
-    isPending: (glob: GlobSubscription) => boolean,
-  ): boolean {
+  hasOpenClaims(possiblyHeld: PossiblyHeld, pending: ReadonlySet<GlobSubscription>): boolean {
     for (const { isClaim, entry } of this.names.values()) {
       if (isClaim && entry.state.kind === 'waiting') return true;
     }
@@ -121,7 +118,7 @@ export class SubscribedNames {
       // The missing members of a collection that was just proven are found with the next response. A
       // collection that is complete without a proof tells nothing more: its source sends no whole
       // sets of the type, or the gateway rejected a member.
-      const isOpen = proven ? isPending(glob) : !complete;
+      const isOpen = proven ? pending.has(glob) : !complete;
       if (isOpen && !entry.error && possiblyHeld.hasAny(key)) return true;
     }
     return false;

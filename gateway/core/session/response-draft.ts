@@ -43,6 +43,10 @@ export class Draft {
     this.#limit = limit;
   }
 
+  get isEmpty(): boolean {
+    return this.#resources === 0 && !this.#removed && !this.#errors && !this.#isOwed;
+  }
+
   get isFull(): boolean {
     return this.#bytes >= this.#maxBytes;
   }
@@ -90,8 +94,7 @@ export class Draft {
   }
 
   finish(): ResponseContent | undefined {
-    const isEmpty = this.#resources === 0 && !this.#removed && !this.#errors;
-    if (isEmpty && !this.#isOwed) return undefined;
+    if (this.isEmpty) return undefined;
     return {
       pieces: this.#pieces,
       resourceCount: this.#resources,

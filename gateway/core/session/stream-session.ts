@@ -36,6 +36,8 @@ export interface StreamSessionOptions {
   readonly namesPerPortion?: number;
   /** A response of more members of collections is prepared in portions of this size; default: in one step. A count. */
   readonly membersPerPortion?: number;
+  /** More subscriptions or collections without anything to send are passed over in portions of this size; default: at once. A count. */
+  readonly looksPerPortion?: number;
   /** A stream without any response ends after this time; undefined: never. */
   readonly unanswerableAfterMs?: number | undefined;
   /** The client's maximum message size; default: no limit. */

@@ -12,7 +12,7 @@ async function ask(context: AdminContext, query: string, spendMs = 0) {
   const reply = await clientPage(context, { query: new URLSearchParams(query) }, ({ id }) => {
     const untilMs = performance.now() + spendMs;
     while (performance.now() < untilMs);
-    return id;
+    return [String(id)];
   });
   return { status: reply.status, ...(JSON.parse(reply.body) as { next?: number }) };
 }

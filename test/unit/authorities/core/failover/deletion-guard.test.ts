@@ -75,7 +75,10 @@ t.test('deletion guard: the responses of one resync are judged together', (t) =>
     // Half of them come with a later response and are not due when the first half is.
     hold.add({ typeUrl: THING, name: parsed.value }, index < 6 ? 1_000 : 1_500);
   });
-  t.strictSame(hold.takeDue(() => 22, 1_000), { due: [], guarded: { names: 12, untilMs: 61_000 } });
+  t.strictSame(
+    hold.takeDue(() => 22, 1_000),
+    { due: [], guarded: { names: 12, untilMs: 61_000 } },
+  );
   t.equal(hold.guardedCount, 12);
   t.equal(hold.takeDue(() => 22, 61_000).due.length, 12);
   t.end();

@@ -254,12 +254,22 @@ const openUntil = (
 
 t.test('open removals are not judged, and are checked again later', (t) => {
   const hold = holdOf({ open: 12 });
-  t.strictSame(hold.takeDue(() => 12, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
+  t.strictSame(
+    hold.takeDue(() => 12, 1_000, openUntil(3_000)),
+    { due: [], guarded: undefined },
+  );
   t.equal(hold.size, 12);
   t.equal(hold.guardedCount, 0);
   t.equal(hold.nextDeadlineMs(), 3_000);
-  t.strictSame(hold.takeDue(() => 12, 2_999), { due: [], guarded: undefined }, 'not due before');
-  t.match(hold.takeDue(() => 12, 3_000), { due: [], guarded: { names: 12, untilMs: 63_000 } });
+  t.strictSame(
+    hold.takeDue(() => 12, 2_999),
+    { due: [], guarded: undefined },
+    'not due before',
+  );
+  t.match(
+    hold.takeDue(() => 12, 3_000),
+    { due: [], guarded: { names: 12, untilMs: 63_000 } },
+  );
   t.equal(hold.takeDue(() => 12, 63_000, openUntil(70_000)).due.length, 12, 'they had their time');
   t.equal(hold.size, 0);
   t.equal(hold.nextDeadlineMs(), undefined);
@@ -273,7 +283,10 @@ t.test('due removals proceed while others are open, unless all together are too 
 
   const many = holdOf({ closed: 8, open: 8 });
   many.add({ typeUrl: THING, name: { key: 'late' } }, 1_500);
-  t.strictSame(many.takeDue(() => 30, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
+  t.strictSame(
+    many.takeDue(() => 30, 1_000, openUntil(3_000)),
+    { due: [], guarded: undefined },
+  );
   t.equal(many.nextDeadlineMs(), 1_500, 'a removal that is not due yet keeps its deadline');
   for (let n = 0; n < 8; n++) many.cancel(THING, { key: `${OPEN_PREFIX} ${n}` });
   t.match(many.takeDue(() => 30, 1_500, openUntil(3_500)).due, [{ name: { key: 'late' } }]);
@@ -294,9 +307,16 @@ t.test('due removals proceed while others are open, unless all together are too 
 
 t.test('a guard of `all` holds back the loss of all names, however few they are', (t) => {
   const all = { ...GUARD, all: true };
-  t.match(holdOf({ closed: 3 }, all).takeDue(() => 3, 1_000).guarded, { names: 3, untilMs: 61_000 });
+  t.match(holdOf({ closed: 3 }, all).takeDue(() => 3, 1_000).guarded, {
+    names: 3,
+    untilMs: 61_000,
+  });
   t.equal(holdOf({ closed: 3 }, all).takeDue(() => 4, 1_000).due.length, 3);
-  t.equal(holdOf({ closed: 3 }).takeDue(() => 3, 1_000).due.length, 3, 'and an ordinary guard does not');
+  t.equal(
+    holdOf({ closed: 3 }).takeDue(() => 3, 1_000).due.length,
+    3,
+    'and an ordinary guard does not',
+  );
   t.match(holdOf({ closed: 11 }, all).takeDue(() => 22, 1_000).guarded, { names: 11 }, 'as before');
   t.end();
 });
@@ -366,9 +386,16 @@ function holding(count: number, policy = guard): RemovalHold {
 t.test('removals are looked at in portions, judged together, and removed in portions', (t) => {
   const hold = holding(40);
   const none = { due: [], guarded: undefined };
-  t.strictSame(hold.takeDue(() => 100, 999, undefined, turnWith(3)), none);
+  t.strictSame(
+    hold.takeDue(() => 100, 999, undefined, turnWith(3)),
+    none,
+  );
   t.notOk(hold.isBusy, 'none is due');
-  t.strictSame(hold.takeDue(() => 100, 1_000, undefined, turnWith(3)), none, '24 were looked at');
+  t.strictSame(
+    hold.takeDue(() => 100, 1_000, undefined, turnWith(3)),
+    none,
+    '24 were looked at',
+  );
   t.ok(hold.isBusy);
   const turns: number[] = [];
   while (hold.isBusy) turns.push(hold.takeDue(() => 100, 1_000, undefined, turnWith(3)).due.length);

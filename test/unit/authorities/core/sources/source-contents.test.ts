@@ -217,7 +217,10 @@ t.test(
     hold.add({ typeUrl: THING, name: b }, 100);
     hold.add({ typeUrl: THING, name: b }, 900);
     t.equal(hold.nextDeadlineMs(), 100);
-    t.strictSame(hold.takeDue(() => 2, 99), { due: [], guarded: undefined });
+    t.strictSame(
+      hold.takeDue(() => 2, 99),
+      { due: [], guarded: undefined },
+    );
     t.strictSame(
       hold.takeDue(() => 2, 100).due.map(({ name }) => name),
       [b],

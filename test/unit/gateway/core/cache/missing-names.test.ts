@@ -134,6 +134,36 @@ t.test('an authority that always gets more members keeps what it lacks for a min
   t.end();
 });
 
+t.test('many missing names are removed in several turns, after all were looked at', (t) => {
+  const ids = Array.from({ length: 3_000 }, (_, at) => `gone-${at}`);
+  const { glob, missing } = globThatMisses('cloud', ...ids);
+  const { names, events } = setUp([glob]);
+  const deletionGuard = { ...POLICY.deletionGuard, count: 10_000 };
+  names.add(glob, missing, { ...POLICY, deletionGuard }, 0);
+  const removed: number[] = [];
+  while (names.handleTimer(WAIT_MS)) {
+    t.ok(names.nextDeadlineMs() <= WAIT_MS, 'the rest is due at once');
+    removed.push(events.length);
+  }
+  t.equal(removed[0], 0, 'the first turns only look');
+  t.ok(removed.length > 3);
+  t.equal(events.filter((event) => event === 'removed cloud').length, 3_000);
+  t.equal(events.at(-1), 'settled cloud');
+  t.end();
+});
+
+t.test('the missing names of many authorities are judged in several turns', (t) => {
+  const all = Array.from({ length: 1_500 }, (_, at) => globThatMisses(`a${at}`, 'gone'));
+  const { names, events } = setUp(all.map(({ glob }) => glob));
+  for (const { glob, missing } of all) names.add(glob, missing, POLICY, 0);
+  t.ok(names.handleTimer(WAIT_MS), 'more is due');
+  t.ok(events.length < 2 * all.length);
+  while (names.handleTimer(WAIT_MS));
+  t.equal(events.length, 2 * all.length);
+  t.equal(names.nextDeadlineMs(), Infinity);
+  t.end();
+});
+
 t.test('a lost source removes nothing, and is asked again (invariant 3)', (t) => {
   const { glob, missing } = globThatMisses('cloud', 'gone');
   const { names, events, facts } = setUp([glob]);

@@ -61,7 +61,7 @@ t.test(
       'nothing before the sources have answered',
     );
     directory.answer();
-    t.equal(subscriptions.takeAdditions(Infinity)?.resourceCount, 4);
+    t.equal(subscriptions.takeAdditions(Infinity, Infinity)?.resourceCount, 4);
     for (const text of [...solo, ...members]) directory.remove(SDS, text);
     directory.put(SDS, sds('g/4'), 'is back');
     const removed: string[] = [];

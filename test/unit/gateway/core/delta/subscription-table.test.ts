@@ -22,7 +22,13 @@ function row(typeUrl: string, authority: string, standing: Standing, ...listKeys
     (key) => [key, { entry: { collection: `of ${key}` } }] as const,
   );
   const lists = new Set(collections.slice(0, -1).map(([, list]) => list));
-  const subscribed = { hasLists, lists, globs: new Map(collections), standingOf: () => standing };
+  const subscribed = {
+    hasLists,
+    lists,
+    globs: new Map(collections),
+    standingOf: () => standing,
+    covers: () => standing !== 'not_asked',
+  };
   const row = { typeUrl, authority, rank: typeRank(typeUrl), subscribed };
   return row as unknown as DeltaSubscriptions;
 }
@@ -75,15 +81,32 @@ t.test('the lists of a type, and the other globs, are those of all its authoriti
   t.end();
 });
 
+/** A table of these rows. */
+function tableOf(...rows: readonly DeltaSubscriptions[]): SubscriptionTable {
+  const table = new SubscriptionTable();
+  for (const one of rows) {
+    table.add(one);
+    if (one.subscribed.hasLists) table.handleList(one);
+  }
+  return table;
+}
+
+t.test('a name is covered by its own authority, or by a list of any authority', (t) => {
+  const isCovered = (...rows: DeltaSubscriptions[]): boolean =>
+    tableOf(...rows).covers(CDS, cluster.name.key);
+  t.notOk(isCovered());
+  t.ok(isCovered(row(CDS, home, 'sent')));
+  t.notOk(isCovered(row(EDS, home, 'sent')), 'another type');
+  t.notOk(isCovered(row(CDS, 'other', 'sent')), 'another authority');
+  t.ok(isCovered(row(CDS, 'other', 'sent', 'list')));
+  t.notOk(isCovered(row(CDS, 'other', 'not_asked', 'list')), 'a list without it');
+  t.notOk(isCovered(row(EDS, 'other', 'sent', 'list')), 'a list of another type');
+  t.end();
+});
+
 t.test('a cluster is asked for by its own authority, or by a list of any authority', (t) => {
-  const standing = (...rows: DeltaSubscriptions[]): Standing => {
-    const table = new SubscriptionTable();
-    for (const one of rows) {
-      table.add(one);
-      if (one.subscribed.hasLists) table.handleList(one);
-    }
-    return table.standingOf(cluster);
-  };
+  const standing = (...rows: DeltaSubscriptions[]): Standing =>
+    tableOf(...rows).standingOf(cluster);
   t.equal(standing(), 'not_asked');
   t.equal(standing(row(CDS, home, 'unsent')), 'unsent');
   t.equal(standing(row(CDS, 'other', 'sent')), 'not_asked', 'no list');

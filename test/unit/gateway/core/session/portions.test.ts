@@ -278,3 +278,24 @@ t.test('a request of a polling client waits while its set is prepared in portion
   t.ok(next().resources.some(({ body }) => body.toString() === 'changed'));
   t.end();
 });
+
+for (const [what, globs] of [
+  ['collections', Array.from({ length: 1_500 }, (_, at) => cds(`dir${at}/*`))],
+  ['authorities', Array.from({ length: 1_500 }, (_, at) => cds('dir/*', `a${at}`))],
+] as const) {
+  t.test(`a client of 1,500 ${what} that wait is looked at in several turns`, (t) => {
+    const instance = new Instance({ maxNames: 2_000, looksPerPortion: 500 });
+    const client = instance.connect();
+    client.subscribe(CDS, ...globs);
+    const ready = client.readyCalls;
+    t.equal(client.poll(), undefined);
+    t.equal(client.readyCalls, ready + 1, 'it asks for another turn');
+    t.strictSame(client.settle(), []);
+    for (const glob of globs) instance.directory.put(CDS, glob.replace('*', 'one'), 'v1');
+    instance.directory.answer();
+    const names = client.settle().flatMap(({ resources }) => resources.map(({ name }) => name));
+    t.equal(new Set(names).size, globs.length);
+    t.equal(names.length, globs.length, 'each once');
+    t.end();
+  });
+}
