@@ -81,6 +81,9 @@ export interface InUse {
 /** `Served.from` of an adopted resource: not the index of any candidate. */
 const ADOPTED = -1;
 
+/** To tell that a collection is whole costs as much as to move this many names. */
+const WHOLE = 1 / 2;
+
 export class GroupResources {
   readonly #spec: AuthoritySpec;
   readonly #inUse: () => InUse;
@@ -397,7 +400,8 @@ export class GroupResources {
     // What the source sent may still have members.
     const lastArrivalMs = (typeUrl: string): number =>
       isMidResponse ? nowMs : contents.lastArrivalMs(typeUrl);
-    for (const demand of this.#wholeWaits.takeDue(nowMs, lastArrivalMs)) {
+    const mayEnd = (): boolean => this.#room.take(WHOLE);
+    for (const demand of this.#wholeWaits.takeDue(nowMs, lastArrivalMs, mayEnd)) {
       // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;

@@ -69,11 +69,16 @@ export class WholeWaits<Demand extends Asked> {
    * Ends the waits that are over, and returns their demands.
    *
    * @param lastArrivalMs when the source last sent a new resource of a type
+   * @param mayEnd whether this turn has room for one more; the others are due in the next one
    */
-  takeDue(nowMs: number, lastArrivalMs: (typeUrl: string) => number): readonly Demand[] {
+  takeDue(
+    nowMs: number,
+    lastArrivalMs: (typeUrl: string) => number,
+    mayEnd: () => boolean = () => true,
+  ): readonly Demand[] {
     const due: Demand[] = [];
     for (const [key, { demand, wholeAtMs, atMostMs }] of this.#waits) {
-      if (wholeAtMs > nowMs) break;
+      if (wholeAtMs > nowMs || !mayEnd()) break;
       this.#waits.delete(key);
       // Judge silence per type, not per collection: a server may split one response so that each
       // part has members of another collection.

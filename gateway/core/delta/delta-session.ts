@@ -583,6 +583,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #removalsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {
+    /* c8 ignore next -- these subscriptions are in the table */
     const allSubscriptions = this.#table.ofAuthority(subscriptions.authority)?.values() ?? [];
     const { ackDeadlineMs } = this.#options;
     return removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });

@@ -292,6 +292,7 @@ t.test(
     transport.takes = true;
     stream.handleDrain();
     t.notOk(stream.isPaused);
+    await turn();
     t.equal(written.length, 2);
     const bodies = written.map((bytes) => model.receive(bytes).resources[0]?.body?.toString());
     t.strictSame(bodies, ['v1', 'v3']);

@@ -199,6 +199,14 @@ t.test('the names of a request with a stale nonce count, its nonce does not (GRP
   t.end();
 });
 
+t.test('more than 1,000 collections of one type end the stream (bounds)', (t) => {
+  const { client } = setUp({ maxNames: 2_000 });
+  const globs = Array.from({ length: 1_001 }, (_, at) => sds(`dir${at}/*`));
+  t.equal(client.ask(SDS, ...globs.slice(1)), undefined);
+  t.match(client.ask(SDS, ...globs), { code: STATUS_CODE.resourceExhausted, message: /delta/ });
+  t.end();
+});
+
 t.test('invalid texts end the stream (bounds)', (t) => {
   const long = 'x'.repeat(100_000);
   const { client } = setUp({ maxNames: 2 });
