@@ -12,7 +12,9 @@ export interface Machine {
 }
 
 /** Machines in one turn of the event loop: groups that came together are due together. A count. */
-const MAX_DUE = 200;
+const MAX_DUE = 100;
+/** Deadlines that are computed in one turn: a source that ends concerns all of its groups. A count. */
+const MAX_REFRESHED = 300;
 
 /** Replaced entries that are kept however few machines there are. A count. */
 const SPARE_ENTRIES = 64;
@@ -30,6 +32,9 @@ export class Agenda<M extends Machine> {
   readonly #due = new Map<M, Due<M>>();
   /** All of `#due`, and entries that were replaced since. */
   readonly #heap = new DeadlineHeap<Due<M>>();
+  /** In the present turn. */
+  #dueLeft = MAX_DUE;
+  #refreshedLeft = MAX_REFRESHED;
 
   touch(machine: M): void {
     this.#touched.add(machine);
@@ -64,12 +69,24 @@ export class Agenda<M extends Machine> {
     return taken;
   }
 
-  /** @returns the machines that are due, or the first of them: the rest are due at once */
+  /**
+   * A turn of the event loop begins.
+   *
+   * @returns the machines that are due, or some of them: the rest are due at once
+   */
   takeDue(nowMs: number): readonly M[] {
+    this.#dueLeft = MAX_DUE;
+    this.#refreshedLeft = MAX_REFRESHED;
+    return this.takeMoreDue(nowMs);
+  }
+
+  /** As `takeDue`, of those for which the present turn still has room. */
+  takeMoreDue(nowMs: number): readonly M[] {
     this.#refresh(nowMs);
     const due: M[] = [];
     for (let first = this.#first(); first && first.atMs <= nowMs; first = this.#first()) {
-      if (due.length === MAX_DUE) break;
+      if (this.#dueLeft === 0) break;
+      this.#dueLeft--;
       this.#heap.pop();
       this.#due.delete(first.machine);
       this.#stale.add(first.machine);
@@ -80,12 +97,16 @@ export class Agenda<M extends Machine> {
 
   nextDeadlineMs(nowMs: number): number {
     this.#refresh(nowMs);
-    return this.#first()?.atMs ?? Infinity;
+    return this.#stale.size > 0 ? nowMs : (this.#first()?.atMs ?? Infinity);
   }
 
   #refresh(nowMs: number): void {
-    for (const machine of this.#stale) this.#schedule(machine, machine.nextDeadlineMs(nowMs));
-    this.#stale.clear();
+    for (const machine of this.#stale) {
+      if (this.#refreshedLeft === 0) return;
+      this.#refreshedLeft--;
+      this.#stale.delete(machine);
+      this.#schedule(machine, machine.nextDeadlineMs(nowMs));
+    }
   }
 
   #schedule(machine: M, atMs: number | undefined): void {

@@ -78,12 +78,14 @@ export class Groups {
   }
 
   /** A turn of the event loop begins. */
-  beginTurn(): void {
+  takeDue(nowMs: number): readonly FailoverGroup[] {
     this.#room.refill();
+    return this.#agenda.takeDue(nowMs);
   }
 
-  takeDue(nowMs: number): readonly FailoverGroup[] {
-    return this.#agenda.takeDue(nowMs);
+  /** See `Agenda`. */
+  takeMoreDue(nowMs: number): readonly FailoverGroup[] {
+    return this.#agenda.takeMoreDue(nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number {
