@@ -69,18 +69,23 @@ export class Agenda<M extends Machine> {
     return taken;
   }
 
+  /** A turn of the event loop begins. */
+  beginTurn(): void {
+    this.#dueLeft = MAX_DUE;
+    this.#refreshedLeft = MAX_REFRESHED;
+  }
+
   /**
-   * A turn of the event loop begins.
+   * Once in a turn.
    *
    * @returns the machines that are due, or some of them: the rest are due at once
    */
   takeDue(nowMs: number): readonly M[] {
-    this.#dueLeft = MAX_DUE;
-    this.#refreshedLeft = MAX_REFRESHED;
+    this.beginTurn();
     return this.takeMoreDue(nowMs);
   }
 
-  /** As `takeDue`, of those for which the present turn still has room. */
+  /** As `takeDue`, but of those for which the present turn still has room. */
   takeMoreDue(nowMs: number): readonly M[] {
     this.#refresh(nowMs);
     const due: M[] = [];

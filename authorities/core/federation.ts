@@ -211,11 +211,12 @@ export class Federation {
 
   handleTimer(nowMs: number): void {
     this.#mayReadList = true;
-    for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
+    this.#groups.beginTurn();
     for (const server of this.#sources.takeDue(nowMs)) {
       server.handleTimer(nowMs);
       this.#dispatch(server, nowMs);
     }
+    for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
     // One portion of one response, so that no turn is long.
     const source = this.#sources.takeMidResponse();
     if (!source) return;
@@ -420,7 +421,7 @@ export class Federation {
       }
     }
     // Those that the changes concern; all of the source, if its facts changed (`Groups.handleTouched`).
-    for (const group of this.#groups.takeMoreDue(nowMs)) group.handleTimer(nowMs);
+    for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
   }
 
   // ---- outputs ------------------------------------------------------------------------------

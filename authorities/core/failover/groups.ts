@@ -78,13 +78,13 @@ export class Groups {
   }
 
   /** A turn of the event loop begins. */
-  takeDue(nowMs: number): readonly FailoverGroup[] {
+  beginTurn(): void {
     this.#room.refill();
-    return this.#agenda.takeDue(nowMs);
+    this.#agenda.beginTurn();
   }
 
-  /** See `Agenda`. */
-  takeMoreDue(nowMs: number): readonly FailoverGroup[] {
+  /** @returns the groups that are due, and for which the turn still has room */
+  takeDue(nowMs: number): readonly FailoverGroup[] {
     return this.#agenda.takeMoreDue(nowMs);
   }
 

@@ -74,7 +74,7 @@ export class WholeWaits<Demand extends Asked> {
   takeDue(
     nowMs: number,
     lastArrivalMs: (typeUrl: string) => number,
-    mayEnd: () => boolean = () => true,
+    mayEnd: () => boolean,
   ): readonly Demand[] {
     const due: Demand[] = [];
     for (const [key, { demand, wholeAtMs, atMostMs }] of this.#waits) {

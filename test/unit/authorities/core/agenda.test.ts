@@ -82,6 +82,7 @@ t.test(
       if (step % 11 === 0) agenda.delete(machine);
       else agenda.touch(machine);
       if (step % 11 === 0) machine.dueMs = undefined;
+      t.strictSame(agenda.takeDue(-1), [], 'a turn begins');
       const dues = machines.flatMap(({ dueMs }) => dueMs ?? []);
       t.equal(agenda.nextDeadlineMs(0), Math.min(...dues), `step ${step}`);
     }
@@ -93,16 +94,17 @@ t.test(
 );
 
 t.test(
-  'of many machines that are due together, 200 take a turn, and the rest are due at once',
+  'of many machines that are due together, 100 take a turn, and the rest are due at once',
   (t) => {
     const agenda = new Agenda<Counted>();
-    const machines = Array.from({ length: 450 }, (_, i) => new Counted(i));
+    const machines = Array.from({ length: 150 }, (_, i) => new Counted(i));
     for (const machine of machines) agenda.touch(machine);
     const taken: Counted[] = [];
-    for (const count of [200, 200, 50, 0]) {
+    for (const count of [100, 50, 0]) {
       const due = agenda.takeDue(1_000);
       t.equal(due.length, count);
       for (const machine of due) machine.dueMs = undefined;
+      t.strictSame(agenda.takeMoreDue(1_000), [], 'the turn has no room for more, or none is left');
       taken.push(...due);
       t.equal(agenda.nextDeadlineMs(1_000), machines[taken.length]?.dueMs ?? Infinity);
     }
@@ -110,3 +112,20 @@ t.test(
     t.end();
   },
 );
+
+t.test('of many machines with an input, 300 recompute their deadline in a turn', (t) => {
+  const agenda = new Agenda<Counted>();
+  const machines = Array.from({ length: 700 }, () => new Counted(5_000));
+  for (const machine of machines) agenda.handleDeadlineChanged(machine);
+  const computed = (): number => machines.reduce((sum, machine) => sum + machine.computed, 0);
+  for (const [soFar, nextMs] of [
+    [300, 1_000],
+    [600, 1_000],
+    [700, 5_000],
+  ] as const) {
+    t.strictSame(agenda.takeDue(1_000), []);
+    t.equal(agenda.nextDeadlineMs(1_000), nextMs);
+    t.equal(computed(), soFar);
+  }
+  t.end();
+});
