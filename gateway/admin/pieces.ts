@@ -39,7 +39,7 @@ export function* jsonPieces<T>(
 /**
  * Writes the pieces at the pace at which the operator reads.
  *
- * @param out ended after the last piece; destroyed if there is none because of an error
+ * @param out ended after the last piece, destroyed after an error
  */
 export function writePieces(
   out: Writable,

@@ -35,7 +35,6 @@ export interface Doubt {
 
 export interface AuthorityDoubts extends DueDoubts {
   readonly authority: string;
-  readonly nextDeadlineMs: number | undefined;
 }
 
 export interface DueDoubts {
@@ -47,6 +46,10 @@ export interface DueDoubts {
 /** The claims of one client. */
 export class ClientClaims {
   readonly #byAuthority = new Map<string, Claims>();
+  /** Those with doubts since the last `takeDue`, by authority. */
+  #fresh = new Map<string, Claims>();
+  /** No other claims are due before. */
+  #dueMs = Infinity;
   readonly #policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy;
 
   constructor(policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy) {
@@ -64,21 +67,34 @@ export class ClientClaims {
   }
 
   handleDoubt(doubt: Doubt): void {
-    this.#byAuthority.get(doubt.subscriptions.authority)?.handleDoubt(doubt);
+    const { authority } = doubt.subscriptions;
+    const claims = this.#byAuthority.get(authority);
+    if (!claims) return;
+    claims.handleDoubt(doubt);
+    this.#fresh.set(authority, claims);
   }
 
   /**
    * @param isOpen as for `Claims.takeDue`, of one authority
-   * @returns for each authority what `Claims.takeDue` returns, and when to call it again
+   * @returns what `Claims.takeDue` returns, for each authority with new doubts; if any are due, for all
    */
   *takeDue(
     nowMs: number,
     isOpen: (authority: string) => boolean,
   ): IterableIterator<AuthorityDoubts> {
-    for (const [authority, claims] of this.#byAuthority) {
-      const due = claims.takeDue(nowMs, () => isOpen(authority));
-      yield { authority, ...due, nextDeadlineMs: claims.nextDeadlineMs };
+    const areDue = nowMs >= this.#dueMs;
+    const looked = areDue ? this.#byAuthority : this.#fresh;
+    if (areDue) this.#dueMs = Infinity;
+    this.#fresh = new Map();
+    for (const [authority, claims] of looked) {
+      yield { authority, ...claims.takeDue(nowMs, () => isOpen(authority)) };
+      this.#dueMs = Math.min(this.#dueMs, claims.nextDeadlineMs ?? Infinity);
     }
+  }
+
+  /** When to call `takeDue` again; Infinity: not before another doubt. */
+  get nextDeadlineMs(): number {
+    return this.#dueMs;
   }
 }
 

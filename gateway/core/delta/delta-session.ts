@@ -395,13 +395,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   #settleDoubts(claims: ClientClaims, nowMs: number): void {
     const isOpen = (authority: string): boolean =>
-      this.#allSubscriptions.some((one) => one.authority === authority && one.hasOpenClaims);
-    for (const found of claims.takeDue(nowMs, isOpen)) {
-      const { authority, due, guarded, nextDeadlineMs } = found;
+      [...(this.#table.ofAuthority(authority)?.values() ?? [])].some((one) => one.hasOpenClaims);
+    for (const { authority, due, guarded } of claims.takeDue(nowMs, isOpen)) {
       if (guarded) this.#events.add({ kind: 'held_back', authority, ...guarded });
       for (const { key, subscriptions } of due) subscriptions.settleDoubt(key);
-      this.#wait(nextDeadlineMs);
     }
+    this.#wait(claims.nextDeadlineMs);
   }
 
   awaitsWildcard(typeUrl: string): boolean {

@@ -155,22 +155,27 @@ t.test('the claims of two authorities are judged apart (invariant 16)', (t) => {
       found.authority,
       found.due.map(({ key }) => key),
       found.guarded?.names,
-      found.nextDeadlineMs,
     ]);
   due(0);
+  t.equal(claims.nextDeadlineMs, SWITCH_WAIT_MS);
+  t.strictSame(due(SWITCH_WAIT_MS - 1), [], 'nothing is new or due');
   const untilMs = SWITCH_WAIT_MS + GUARD_WAIT_MS;
   t.strictSame(
     due(SWITCH_WAIT_MS, (authority) => authority === 'other'),
     [
-      ['cloud', [], 1, untilMs],
-      ['other', [], undefined, 2 * SWITCH_WAIT_MS],
+      ['cloud', [], 1],
+      ['other', [], undefined],
     ],
     'one lost all of its claims, the other has open ones',
   );
+  t.equal(claims.nextDeadlineMs, 2 * SWITCH_WAIT_MS);
   t.strictSame(due(2 * SWITCH_WAIT_MS), [
-    ['cloud', [], undefined, untilMs],
-    ['other', ['b'], undefined, undefined],
+    ['cloud', [], undefined],
+    ['other', ['b'], undefined],
   ]);
+  t.equal(claims.nextDeadlineMs, untilMs);
+  claims.handleDoubt({ key: 'c', subscriptions: at('other') });
+  t.strictSame(due(untilMs - 1), [['other', [], undefined]], 'only the new one is looked at');
   t.strictSame(due(untilMs)[0]?.slice(0, 2), ['cloud', ['a']]);
   t.end();
 });
