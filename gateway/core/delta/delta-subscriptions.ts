@@ -459,9 +459,9 @@ export class DeltaSubscriptions
     }
     const names = this.#pending;
     this.#pending = this.#spare;
-    const globs = this.#pendingGlobs;
-    this.#pendingGlobs = noSet();
-    return passOf(names, globs);
+    const pass = passOf(names, this.#pendingGlobs);
+    this.#pendingGlobs.clear();
+    return pass;
   }
 
   /** @param content what the client can be sent, if the name is present */
