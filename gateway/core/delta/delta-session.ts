@@ -395,7 +395,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   #settleDoubts(claims: ClientClaims, nowMs: number): void {
     const isOpen = (authority: string): boolean =>
-      [...(this.#table.ofAuthority(authority)?.values() ?? [])].some((one) => one.hasOpenClaims);
+      this.#table.allOf(authority).some((one) => one.hasOpenClaims);
     for (const { authority, due, guarded } of claims.takeDue(nowMs, isOpen)) {
       if (guarded) this.#events.add({ kind: 'held_back', authority, ...guarded });
       for (const { key, subscriptions } of due) subscriptions.settleDoubt(key);
@@ -582,8 +582,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #removalsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {
-    /* c8 ignore next -- these subscriptions are in the table */
-    const allSubscriptions = this.#table.ofAuthority(subscriptions.authority)?.values() ?? [];
+    const allSubscriptions = this.#table.allOf(subscriptions.authority);
     const { ackDeadlineMs } = this.#options;
     return removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
   }

@@ -31,6 +31,10 @@ export class SubscriptionTable {
     return this.#byAuthority.get(authority);
   }
 
+  allOf(authority: string): readonly DeltaSubscriptions[] {
+    return [...(this.#byAuthority.get(authority)?.values() ?? [])];
+  }
+
   find(typeUrl: string, authority: string): DeltaSubscriptions | undefined {
     return this.#byAuthority.get(authority)?.get(typeUrl);
   }

@@ -53,6 +53,8 @@ t.test('rows are in push order, and rows of one type in the order of their creat
   t.equal(table.find(CDS, 'y'), rows[3]);
   t.equal(table.find(EDS, 'y'), undefined);
   t.equal(table.ofAuthority('x')?.size, 3);
+  t.strictSame(table.allOf('x'), rows.slice(0, 3));
+  t.strictSame(table.allOf('z'), []);
   table.delete(rows[3] as DeltaSubscriptions);
   t.equal(table.ofAuthority('y'), undefined, 'no empty authority stays');
   table.delete(rows[1] as DeltaSubscriptions);
