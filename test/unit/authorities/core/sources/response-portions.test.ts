@@ -100,8 +100,7 @@ t.test(
     send(['a', 'b', 'c'].map((id) => resource(`g/${id}`)));
     const glob = () => server.contents.subscription(THING, nameOf(thing('c', 'g/*')))?.status;
     t.strictSame(told(), ['pause', 'up'], 'the first portion is to decode it');
-    goOn();
-    t.strictSame(held(), [], 'the second one is to compare the names');
+    t.strictSame(held(), []);
     goOn();
     t.strictSame(held(), ['g/a']);
     t.equal(glob(), 'requested', 'a member that is not taken yet is not absent');
@@ -122,7 +121,7 @@ t.test('removals and errors are portions too, and a duplicate refuses all of it'
   finish();
   told();
   send([], ['g/a', 'g/b']);
-  t.equal(finish(), 3);
+  t.equal(finish(), 2);
   t.strictSame(held(), ['g/c']);
   t.strictSame(told(), ['pause', 'received', 'resume', 'ack n2']);
   send([resource('g/d'), resource('g/e'), resource('g/d')]);
@@ -145,7 +144,7 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
         ? encodeSotwResponse(parts)
         : encodeDeltaResponse({ ...parts, removed: [] });
     server.handleMessage(server.health.epoch, wholeOf(response), 0);
-    t.equal(finish(), 4);
+    t.equal(finish(), 3);
     const statuses = [...server.contents.subscriptions(CDS)].map((one) => one.status);
     t.strictSame(statuses, ['absent', 'absent', 'absent']);
     t.end();
@@ -179,7 +178,6 @@ t.test(
     ask('other');
     server.handleAttemptEvent(server.health.epoch, { kind: 'ended', end: END }, 0);
     told();
-    goOn();
     goOn();
     goOn();
     t.strictSame(held(), ['g/a', 'g/b'], 'the removal is behind both');
@@ -271,7 +269,6 @@ t.test('an error of the gateway in a later portion ends the stream', (t) => {
   ask('g/*');
   send([resource('g/a'), resource('g/b')]);
   told();
-  goOn();
   rights.isBroken = true;
   t.throws(() => {
     goOn();
@@ -293,10 +290,9 @@ t.test('a set of the state of the world deletes in portions what it lacks', (t) 
     pump();
   };
   respond('a', 'b', 'c', 'd');
-  t.equal(finish(), 5);
+  t.equal(finish(), 4);
   t.strictSame(held(CDS), ['a', 'b', 'c', 'd']);
   respond('a');
-  goOn();
   goOn();
   t.strictSame(held(CDS), ['a', 'c', 'd']);
   server.unsubscribe(CDS, nameOf(cluster('d')), LISTENER, 0);
