@@ -19,7 +19,7 @@ const PROBE = new URL('./turn-probe.js', import.meta.url).href;
 /** The innocent client before the attack. */
 const CALM_MS = 750;
 /** Changes after the start are slower, since V8 has not compiled the path yet. */
-const WARM_UP_MS = 750;
+const WARM_UP_MS = 1_000;
 
 export interface ServerTls {
   /** Paths of PEM files. */
