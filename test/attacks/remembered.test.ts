@@ -26,7 +26,7 @@ interface Remembered {
 
 const globOf = (authority: string): string => xdstpName(authority, 'cluster', 'edge/*');
 
-/** The control plane is sent all names on purpose: the state file has each, and none is there after the start. */
+/** @returns a gateway whose state file has these names, beside a control plane that has none; both have just started */
 async function startRemembering(t: Test, { authorities, clustersOfEach }: Remembered) {
   const state = await scratchDirectory('state');
   t.teardown(() => removeScratch(state));

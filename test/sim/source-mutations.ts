@@ -94,12 +94,16 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     file: 'gateway/core/delta/subscribed-names.ts',
     from: 'const isOpen = proven ? pending.has(glob) : !complete;',
     to: 'const isOpen = !(proven && complete) || pending.has(glob);',
+    unitTest: {
+      file: 'test/unit/gateway/core/delta/subscribed-names.test.ts',
+      title: 'claims are open while a source may still tell whether the names exist',
+    },
   },
   {
     title: 'source: names that it can never prove to be gone count for the deletion guard',
     file: 'gateway/core/cache/missing-names.ts',
     from: 'proven ? nameCount : members.size;',
-    to: 'proven || members.size >= 0 ? nameCount : 0;',
+    to: 'nameCount;',
   },
   {
     title: 'source: a primary that owes no response is slow',
@@ -151,6 +155,43 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     unitTest: {
       file: 'test/unit/authorities/core/failover/moves.test.ts',
       title: 'the members that a whole collection lacks are searched in portions, and go together',
+    },
+  },
+  {
+    title: 'a look that goes on in the next turn misses what changed before it',
+    file: 'gateway/core/delta/delta-session.ts',
+    from: 'this.#nextLook = undefined;\n    this.#askForTurn();',
+    to: 'this.#askForTurn();',
+    unitTest: {
+      file: 'test/unit/gateway/core/session/portions.test.ts',
+      title: 'what changes before the place where a look goes on is not missed',
+    },
+  },
+  {
+    title: 'subscriptions that had nothing to send are not looked at after a change',
+    file: 'gateway/core/delta/delta-subscriptions.ts',
+    from: 'this.#isIdle = false;\n    this.#owner.handleReady();',
+    to: 'this.#owner.handleReady();',
+  },
+  {
+    title: 'the next response goes on with a chunk that turned out to be the last',
+    file: 'gateway/core/delta/delta-subscriptions.ts',
+    from: 'if (!last) this.#answerGoesOn = false;',
+    to: '',
+    unitTest: {
+      file: 'test/unit/gateway/core/session/push-order.test.ts',
+      title:
+        'a response whose rest is no longer due is over: the next one is another (invariant 5)',
+    },
+  },
+  {
+    title: 'a list of another authority does not cover a name',
+    file: 'gateway/core/delta/subscription-table.ts',
+    from: 'if (one.typeUrl === typeUrl && one.subscribed.covers(key)) return true;',
+    to: '',
+    unitTest: {
+      file: 'test/unit/gateway/core/delta/subscription-table.test.ts',
+      title: 'a name is covered by its own authority, or by a list of any authority',
     },
   },
   {

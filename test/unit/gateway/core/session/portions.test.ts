@@ -299,3 +299,16 @@ for (const [what, globs] of [
     t.end();
   });
 }
+
+// Found by the simulation, seed 2641.
+t.test('what changes before the place where a look goes on is not missed', (t) => {
+  const instance = new Instance({ looksPerPortion: 1 });
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*', 'a'), cds('g/*', 'b'));
+  t.equal(client.poll(), undefined, 'it goes on with authority b');
+  instance.directory.put(CDS, cds('g/one', 'a'), 'v1');
+  instance.directory.answer(({ authority }) => authority === 'a');
+  const names = client.pollAll().flatMap(({ resources }) => resources.map(({ name }) => name));
+  t.strictSame(names, [cds('g/one', 'a')]);
+  t.end();
+});

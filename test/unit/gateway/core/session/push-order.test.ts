@@ -108,6 +108,27 @@ t.test(
   },
 );
 
+t.test(
+  'a response whose rest is no longer due is over: the next one is another (invariant 5)',
+  (t) => {
+    const instance = new Instance({ chunkBytes: 1 });
+    for (const id of ['a', 'b']) instance.directory.put(SDS, sds(id), 'v1');
+    const client = instance.connect();
+    client.subscribe(SDS, sds('a'), sds('b'));
+    instance.directory.answer();
+    t.equal(client.poll()?.resources[0]?.name, sds('a'));
+    client.unsubscribe(SDS, sds('b'));
+    let responses = 1 + client.pollAll().length;
+    for (let change = 2; change < 10; change++) {
+      instance.directory.put(SDS, sds('a'), `v${change}`);
+      instance.advance(1_000);
+      responses += client.pollAll().length;
+    }
+    t.equal(responses, 4, 'as many as a client gets that acknowledges nothing');
+    t.end();
+  },
+);
+
 t.test('members that changed before the first pass ended are still new to the client', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
   for (const id of ['a', 'b']) instance.directory.put(CDS, cds(`g/${id}`), 'v1');
