@@ -267,11 +267,12 @@ export class SourceContents {
     this.#noteExpiry(entry);
     this.#clearRejection(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
-    if (!before || !isSame(before.projection, entry.projection)) {
+    const isChanged = !before || !isSame(before.projection, entry.projection);
+    if (isChanged) {
       const listeners = listenersOf(singleton, collection.glob);
       this.#changes.push({ kind: 'present', entry, typeUrl, name, listeners, resync });
     } else this.#entriesRepeated++;
-    if (singleton) this.#settle(singleton, 'present', resync);
+    if (singleton) this.#settle(singleton, 'present', resync, undefined, isChanged);
     return collection.glob;
   }
 
@@ -301,7 +302,7 @@ export class SourceContents {
       const listeners = listenersOf(singleton, had ? glob : undefined);
       this.#changes.push({ kind: 'removed', typeUrl, name, listeners, resync, endsMs });
     }
-    if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
+    if (singleton && !known) this.#settle(singleton, 'absent', resync, absence, true);
   }
 
   /**
@@ -474,22 +475,23 @@ export class SourceContents {
     return taken;
   }
 
+  /** @param isTold its listeners are told of the content or removal that is the answer */
   #settle(
     subscription: SourceSubscription,
     status: 'present' | 'absent',
     resync: boolean,
     absence?: RpcStatus,
+    isTold = false,
   ): void {
-    const { status: before, absence: knownAbsence } = subscription;
+    const { typeUrl, name, status: before, absence: knownAbsence } = subscription;
     subscription.status = status;
     subscription.absence = absence;
     subscription.deadlineMs = undefined;
-    const otherReason = absence?.code !== knownAbsence?.code;
-    // The answer to a single name is its content or its removal.
-    if (!subscription.name.isGlob) return;
-    if (before === 'requested' || before === 'timed_out' || otherReason) {
-      this.#announce('settled', subscription.typeUrl, subscription.name, resync, subscription);
-    }
+    if (isTold) return;
+    // A group may wait for this answer alone, also if it brings nothing new (seed 21139).
+    const isAnswer = before === 'requested' || before === 'timed_out';
+    const isOtherReason = name.isGlob && absence?.code !== knownAbsence?.code;
+    if (isAnswer || isOtherReason) this.#announce('settled', typeUrl, name, resync, subscription);
   }
 
   #announce(

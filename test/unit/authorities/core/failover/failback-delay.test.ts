@@ -139,3 +139,21 @@ t.test('names that clients request while the alternative is in use delay no retu
   t.ok(isAbout(beside.returnMs(), 28_000), 'b delays it until 30 s after the stream opened');
   t.end();
 });
+
+// Simulation, seed 21139: no later event looked at the group again.
+t.test('the last answer ends the wait of the return, although it brings nothing new', (t) => {
+  const { driver, watcher, watch } = returned({ holdMs: SHORT_HOLD_MS });
+  watch(a);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  driver.server('c').stalled.add(a);
+  driver.revive('c');
+  while (!driver.isConnected('c')) driver.advance(STEP_MS);
+  driver.advance(SHORT_HOLD_MS + STEP_MS);
+  t.equal(kindOf(driver), 'failing_back');
+  t.equal(watcher.held.get(a), 'o');
+  driver.announce('c', THING, a);
+  t.equal(kindOf(driver), 'primary');
+  t.equal(watcher.held.get(a), 'c');
+  t.end();
+});

@@ -299,7 +299,7 @@ t.test(
     t.match(requests(1_000), [{ names: ['*', 'a'] }]);
     stream.handleTimer(1_000 + STREAM_OPTIONS.resourceTimeoutMs);
     t.strictSame(held(CDS), ['a']);
-    t.strictSame(changes(), []);
+    t.strictSame(changes(), [['settled', 'a', false]], 'it is answered, and nothing is removed');
     t.equal(status(CDS, 'a'), 'present');
     for (const typeUrl of [CDS, EDS]) {
       subscribe(typeUrl, '*');
