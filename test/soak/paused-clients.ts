@@ -25,9 +25,12 @@ export interface PausedClientsOptions {
 }
 
 export interface PausedClientsFigures {
-  /** Resident memory of the gateway's process: before the sockets were left unread. */
+  /**
+   * Resident memory of the gateway's process: the highest of all samples while the clients read. Not a
+   * sample after a collection of garbage: that gives back 20 to 70 MiB, which any load takes again.
+   */
   readonly beforeMiB: number;
-  /** The highest of all samples while they were. */
+  /** The highest while they left their sockets unread. */
   readonly peakMiB: number;
   /** When the last update was published. */
   readonly afterMiB: number;
@@ -45,7 +48,7 @@ export interface PausedClientsFigures {
 
 const RESOURCES = 100;
 const BODY_BYTES = 1_024;
-/** All clients read this many before the first sample, so that warming up does not count as growth. */
+/** All clients read this many before, so that warming up does not count as growth. */
 const WARM_UP_UPDATES = 2_500;
 /** Published in one turn; then the client that reads has to have the last one. */
 const BATCH = 50;
@@ -183,9 +186,12 @@ export async function pauseClients(options: PausedClientsOptions): Promise<Pause
       clients.push((index % 2 === 0 ? openDelta : openSotw)(proxy.port, windowBytes));
     }
     await until('all clients hold the truth', () => clients.every((one) => truth.isHeldBy(one)));
-    await truth.publishMany(WARM_UP_UPDATES, reader);
-    await until('all clients follow', () => clients.every((one) => truth.isHeldBy(one)));
-    return await watch({ gateway, proxy, reader, clients, truth, updates: options.updates });
+    const beforeMiB = await peakMiB(gateway, async () => {
+      await truth.publishMany(WARM_UP_UPDATES, reader);
+      await until('all clients follow', () => clients.every((one) => truth.isHeldBy(one)));
+    });
+    const { updates } = options;
+    return { beforeMiB, ...(await watch({ gateway, proxy, reader, clients, truth, updates })) };
   } finally {
     reader.close();
     for (const client of clients) client.close();
@@ -204,26 +210,21 @@ interface Scene {
   readonly updates: number;
 }
 
-async function watch(scene: Scene): Promise<PausedClientsFigures> {
+async function watch(scene: Scene): Promise<Omit<PausedClientsFigures, 'beforeMiB'>> {
   const { gateway, proxy, reader, clients, truth, updates } = scene;
-  const nowMiB = (): number => memoryMiB(gateway.pid!).now;
   const aliveBeforeMiB = await aliveMiB(gateway);
-  const beforeMiB = nowMiB();
-  let peakMiB = beforeMiB;
   await proxy.setMode('unread');
   const readBefore = clients.map(({ responses }) => responses.length);
   const latestNonce = (): number => Number(reader.responses.at(-1)?.nonce);
   const acknowledge = clients
     .filter((_, index) => index % 8 < 4)
     .map((client) => acknowledgeUnread(client, latestNonce()));
-  const sampler = setInterval(() => {
-    peakMiB = Math.max(peakMiB, nowMiB());
-  }, SAMPLE_MS);
-  await truth.publishMany(updates, reader, () => {
-    for (const one of acknowledge) one(latestNonce());
-  });
-  clearInterval(sampler);
-  const afterMiB = nowMiB();
+  const peak = await peakMiB(gateway, () =>
+    truth.publishMany(updates, reader, () => {
+      for (const one of acknowledge) one(latestNonce());
+    }),
+  );
+  const afterMiB = memoryMiB(gateway.pid!).now;
   const aliveAfterMiB = await aliveMiB(gateway);
   const paused = await gateway.metric('tributary_clients_paused');
   const resumedAtMs = performance.now();
@@ -233,8 +234,7 @@ async function watch(scene: Scene): Promise<PausedClientsFigures> {
     timeoutMs: EXACT_WITHIN_MS,
   }).catch(() => undefined);
   return {
-    beforeMiB,
-    peakMiB: Math.max(peakMiB, afterMiB),
+    peakMiB: Math.max(peak, afterMiB),
     afterMiB,
     aliveBeforeMiB,
     aliveAfterMiB,
@@ -245,6 +245,20 @@ async function watch(scene: Scene): Promise<PausedClientsFigures> {
     exactAfterMs: performance.now() - resumedAtMs,
     wrong: clients.filter(isWrong).length,
   };
+}
+
+/** The highest resident memory while `work` ran. */
+async function peakMiB(gateway: Gateway, work: () => Promise<void>): Promise<number> {
+  let peak = 0;
+  const sampler = setInterval(() => {
+    peak = Math.max(peak, memoryMiB(gateway.pid!).now);
+  }, SAMPLE_MS);
+  try {
+    await work();
+  } finally {
+    clearInterval(sampler);
+  }
+  return peak;
 }
 
 async function aliveMiB(gateway: Gateway): Promise<number> {
