@@ -3,9 +3,8 @@
  *
  *   npm run memory -- [--clients 100] [--updates 10000]
  *
- * Exits with 1 when the gateway's process became larger than while the clients read, when more than
- * 32 MiB more were alive in it, or when a client that read on did not come to hold exactly what was
- * published last.
+ * Exits with 1 when the gateway's process grew by more than 32 MiB over its size while the clients read,
+ * or a client that read on did not come to hold exactly what was published last.
  */
 import { parseArgs } from 'node:util';
 import { pauseClients } from './paused-clients.js';
@@ -29,7 +28,7 @@ const rows: readonly (readonly [string, string])[] = [
   ['resident memory of the gateway while all read', mib(figures.beforeMiB)],
   ['the highest while no client read', mib(figures.peakMiB)],
   ['after the last update', mib(figures.afterMiB)],
-  ['growth (none)', mib(growthMiB)],
+  [`growth (at most ${mib(MAX_UNREAD_MIB)})`, mib(growthMiB)],
   ['alive in the heap and in buffers before', mib(figures.aliveBeforeMiB)],
   ['the same after the last update', mib(figures.aliveAfterMiB)],
   [`growth (at most ${mib(MAX_UNREAD_MIB)})`, mib(aliveMiB)],
@@ -39,5 +38,5 @@ const rows: readonly (readonly [string, string])[] = [
   ['clients that are not exact (none)', String(figures.wrong)],
 ];
 for (const [what, value] of rows) console.log(`${what.padEnd(46)}${value}`);
-const isBounded = growthMiB <= 0 && aliveMiB <= MAX_UNREAD_MIB;
+const isBounded = Math.max(growthMiB, aliveMiB) <= MAX_UNREAD_MIB;
 process.exit(isBounded && figures.wrong === 0 ? 0 : 1);

@@ -65,6 +65,7 @@ interface PausedClient {
   holds(): ReadonlyMap<string, Uint8Array>;
   /** Says that this response was accepted. */
   acknowledge(nonce: number): void;
+  forget(): void;
 }
 
 const nameOf = (index: number): string => xdstpName(CDS, AUTHORITY, `all/${index}`);
@@ -80,6 +81,9 @@ function openDelta(port: number, windowBytes: number | undefined): PausedClient 
       return client.responses;
     },
     holds: () => client.content(CDS),
+    forget: () => {
+      client.forget();
+    },
     acknowledge: (nonce) => {
       client.send({ typeUrl: CDS, responseNonce: String(nonce) });
     },
@@ -97,6 +101,9 @@ function openSotw(port: number, windowBytes: number | undefined): PausedClient {
     holds: () => {
       const resources = client.responses.at(-1)?.resources ?? [];
       return new Map(resources.map(({ body }) => [nameIn(body), body]));
+    },
+    forget: () => {
+      client.forget();
     },
     acknowledge: (nonce) => {
       client.acknowledge(CDS, String(nonce), 'unread');
@@ -187,7 +194,9 @@ export async function pauseClients(options: PausedClientsOptions): Promise<Pause
     }
     await until('all clients hold the truth', () => clients.every((one) => truth.isHeldBy(one)));
     const beforeMiB = await peakMiB(gateway, async () => {
-      await truth.publishMany(WARM_UP_UPDATES, reader);
+      await truth.publishMany(WARM_UP_UPDATES, reader, () => {
+        for (const client of clients) client.forget(); // They would fill some GiB.
+      });
       await until('all clients follow', () => clients.every((one) => truth.isHeldBy(one)));
     });
     const { updates } = options;

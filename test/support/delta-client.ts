@@ -144,6 +144,11 @@ export class DeltaClient {
     );
   }
 
+  /** Drops all responses but the last one. */
+  forget(): void {
+    this.#stream.responses.splice(0, this.#stream.responses.length - 1);
+  }
+
   close(): void {
     this.#stream.call.close();
   }

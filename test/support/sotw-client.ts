@@ -48,6 +48,11 @@ export class SotwClient {
     this.#request(typeUrl, { response_nonce: nonce, version_info: versionInfo });
   }
 
+  /** Drops all responses but the last one. */
+  forget(): void {
+    this.responses.splice(0, this.responses.length - 1);
+  }
+
   close(): void {
     this.#call.close();
   }
