@@ -158,6 +158,16 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title: 'a name times out although its answer waits behind a response',
+    file: 'authorities/core/sources/management-server.ts',
+    from: 'if (!this.isMidResponse) {',
+    to: 'if (!this.#stream.inPortions.isMidResponse) {',
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/response-portions.test.ts',
+      title: 'no name times out while its answer waits behind a response (seed 21026)',
+    },
+  },
+  {
     title: 'a look that goes on in the next turn misses what changed before it',
     file: 'gateway/core/delta/delta-session.ts',
     from: 'this.#nextLook = undefined;\n    this.#askForTurn();',

@@ -372,9 +372,11 @@ export class ManagementServer implements Source {
   }
 
   handleTimer(nowMs: number): void {
-    // A heartbeat may wait behind the response.
-    if (!this.isMidResponse) this.contents.expire(nowMs);
-    if (!this.#stream.inPortions.isMidResponse) this.#stream.handleTimer(nowMs);
+    // A heartbeat, or the answer of a name, may wait behind the response (seed 21026).
+    if (!this.isMidResponse) {
+      this.contents.expire(nowMs);
+      this.#stream.handleTimer(nowMs);
+    }
     this.#restartIfStuck(nowMs);
     this.#step({ kind: 'timer' }, nowMs);
   }
@@ -382,19 +384,20 @@ export class ManagementServer implements Source {
   nextDeadlineMs(): number | undefined {
     const deadlines = [
       healthDeadlineMs(this.#health, this.#options.spec.timers),
-      this.isMidResponse ? undefined : this.contents.nextExpiryMs,
-      ...(this.#isOpen() ? this.#streamDeadlines() : []),
+      ...(this.isMidResponse ? [] : this.#contentDeadlines()),
+      this.#tokenDeadlineMs(),
     ].filter((atMs) => atMs !== undefined);
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);
   }
 
-  #streamDeadlines(): readonly (number | undefined)[] {
-    const isDue = this.#stream.hasRequest && this.#isWritable && !this.#isOver;
-    const tokenMs = isDue ? this.#tokens?.nextTokenMs : undefined;
-    return [
-      this.#stream.inPortions.isMidResponse ? undefined : this.#stream.nextDeadlineMs(),
-      tokenMs,
-    ];
+  #contentDeadlines(): readonly (number | undefined)[] {
+    const { nextExpiryMs } = this.contents;
+    return this.#isOpen() ? [nextExpiryMs, this.#stream.nextDeadlineMs()] : [nextExpiryMs];
+  }
+
+  #tokenDeadlineMs(): number | undefined {
+    const mayWrite = this.#isWritable && !this.#isOver && this.#isOpen();
+    return mayWrite && this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
   }
 
   /**

@@ -122,7 +122,7 @@ export interface SourceStream {
   /** See `Source`. */
   readonly isComparing?: boolean;
   nextDeadlineMs(): number | undefined;
-  /** Not while `inPortions.isMidResponse`: it would judge names that the response has. */
+  /** Not while a response is read in portions, or waits: it would judge names that the response has. */
   handleTimer(nowMs: number): void;
 }
 
