@@ -253,6 +253,8 @@ export class DeltaStream implements SourceStream {
     if (portions.areSeveral) nowMs = yield 'taking';
     const duplicate = refusalOfDuplicate(namesOf(response));
     if (duplicate.length > 0) return this.#finish(response, 0, duplicate);
+    // To compare 40,000 names takes as long as a portion.
+    if (portions.areSeveral) nowMs = yield 'taking';
     const resync = !this.#answeredTypes.has(typeUrl) || arrivedMs < this.#resyncUntilMs;
     // After each portion but the last, more members follow.
     const partial = isLarge || portions.areSeveral;
