@@ -158,6 +158,28 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title: 'a source that answers that it lacks a name deletes what the guard holds back',
+    file: 'authorities/core/sources/source-contents.ts',
+    from: 'const isDoubtful = resync || !had;',
+    to: 'const isDoubtful = resync;',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
+      title:
+        'deletion guard with proceed: what it holds back stays when another client subscribes to it (seed 164795)',
+    },
+  },
+  {
+    title: 'what the guard kept goes when another client subscribes to it',
+    file: 'authorities/core/failover/group-resources.ts',
+    from: 'if (isKept || this.#spec.ignoreDeletion',
+    to: 'if (this.#spec.ignoreDeletion',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
+      title:
+        'deletion guard with keep: what it holds back stays when another client subscribes to it (seed 164795)',
+    },
+  },
+  {
     title: 'a name times out although its answer waits behind a response',
     file: 'authorities/core/sources/management-server.ts',
     from: 'if (!this.isMidResponse) {',

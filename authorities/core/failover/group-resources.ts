@@ -385,7 +385,8 @@ export class GroupResources {
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,
     };
     const total = (): number => this.#served.count;
-    const { due, guarded } = this.#removals.takeDue(total, nowMs, open, this.#room);
+    const { due, guarded, kept } = this.#removals.takeDue(total, nowMs, open, this.#room);
+    for (const { typeUrl, name } of kept) this.#served.keep(typeUrl, name);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#removeIfGone(held, nowMs);
   }
@@ -520,7 +521,8 @@ export class GroupResources {
   }
 
   #remove(typeUrl: string, name: ResourceName): void {
-    if (this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
+    const isKept = this.#served.get(typeUrl, name)?.isKept === true;
+    if (isKept || this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
     this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
   }
 

@@ -27,6 +27,7 @@ interface Review<Name extends { readonly key: string }> {
   readonly left: Iterator<Held<Name>>;
   readonly fresh: Held<Name>[];
   readonly guarded: Held<Name>[];
+  readonly kept: Held<Name>[];
   open: number;
 }
 
@@ -35,6 +36,8 @@ export interface DueRemovals<Name extends { readonly key: string } = ResourceNam
   readonly due: readonly HeldName<Name>[];
   /** The guard triggered: it holds back this many names until `untilMs`. */
   readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
+  /** The guard held them back, and they stay (`then: keep`). */
+  readonly kept: readonly HeldName<Name>[];
 }
 
 export interface StillOpen<Name extends { readonly key: string }> {
@@ -130,14 +133,16 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     room: Room = UNLIMITED,
   ): DueRemovals<Name> {
     let guarded: DueRemovals<Name>['guarded'];
+    let kept: DueRemovals<Name>['kept'] = [];
     if (this.#review || nowMs >= this.#soonestMs) {
-      this.#review ??= { left: this.#held.values(), fresh: [], guarded: [], open: 0 };
+      this.#review ??= { left: this.#held.values(), fresh: [], guarded: [], kept: [], open: 0 };
       if (this.#look(this.#review, nowMs, open, room)) {
         guarded = this.#judge(this.#review, total(), nowMs, open);
+        ({ kept } = this.#review);
         this.#review = undefined;
       }
     }
-    return { due: this.#takeReleased(room), guarded };
+    return { due: this.#takeReleased(room), guarded, kept };
   }
 
   /** @returns whether all have been looked at */
@@ -158,7 +163,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
       } else if (held.state === 'fresh') review.fresh.push(held);
       else if (held.state === 'guarded' && !isDue) review.guarded.push(held);
       else if (held.state === 'guarded' && this.#guard.then === 'proceed') this.#release(held);
-      else if (held.state === 'guarded') this.#held.delete(held.typeUrl, held.name.key);
+      else if (held.state === 'guarded' && this.#held.delete(held.typeUrl, held.name.key))
+        review.kept.push(held);
     }
     return false;
   }

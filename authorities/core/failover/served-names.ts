@@ -17,6 +17,8 @@ export interface Served {
   readonly noted?: Projection['alternatives'] | undefined;
   /** End of its TTL if the group owns it, not the source (`TtlLeases`). */
   readonly endsMs?: number | undefined;
+  /** The source lacks it, and the deletion guard keeps it (`then: keep`) until a source sends it again. */
+  readonly isKept?: boolean;
 }
 
 const NONE: ReadonlyMap<string, Served> = new Map();
@@ -43,6 +45,11 @@ export class ServedNames {
     }
     if (!collection.has(name.key)) this.#count++;
     collection.set(name.key, served);
+  }
+
+  keep(typeUrl: string, name: ResourceName): void {
+    const served = this.get(typeUrl, name);
+    if (served) this.set({ ...served, isKept: true });
   }
 
   delete(typeUrl: string, name: ResourceName): boolean {

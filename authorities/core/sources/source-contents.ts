@@ -50,8 +50,8 @@ export interface SourceChange {
   readonly name: ResourceName;
   readonly listeners: readonly Listener[];
   /**
-   * Part of the first response after a reconnect: the source may have lost a removed resource, not
-   * deleted it.
+   * The source may have lost a removed resource, not deleted it: this is part of the first response after a
+   * reconnect, or answers a name that the source lacked already.
    */
   readonly resync: boolean;
   /** `removed` only: the content's TTL deadline. A removal is held back no longer than this. */
@@ -300,7 +300,9 @@ export class SourceContents {
     if (had || (singleton && !known)) {
       const { glob } = collection;
       const listeners = listenersOf(singleton, had ? glob : undefined);
-      this.#changes.push({ kind: 'removed', typeUrl, name, listeners, resync, endsMs });
+      // The deletion guard may hold a name back that the source lacked already (seed 164795).
+      const isDoubtful = resync || !had;
+      this.#changes.push({ kind: 'removed', typeUrl, name, listeners, resync: isDoubtful, endsMs });
     }
     if (singleton && !known) this.#settle(singleton, 'absent', resync, absence, true);
   }

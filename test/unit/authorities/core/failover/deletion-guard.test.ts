@@ -77,7 +77,7 @@ t.test('deletion guard: the responses of one resync are judged together', (t) =>
   });
   t.strictSame(
     hold.takeDue(() => 22, 1_000),
-    { due: [], guarded: { names: 12, untilMs: 61_000 } },
+    { due: [], guarded: { names: 12, untilMs: 61_000 }, kept: [] },
   );
   t.equal(hold.guardedCount, 12);
   t.equal(hold.takeDue(() => 22, 61_000).due.length, 12);
@@ -130,6 +130,36 @@ t.test('deletion guard with `keep`: the names it held back stay', (t) => {
   t.strictSame(late.told, [`changed ${many(22)[21]} 1`], 'and later watchers get them');
   t.end();
 });
+
+for (const then of ['proceed', 'keep'] as const) {
+  t.test(
+    `deletion guard with ${then}: what it holds back stays when another client subscribes to it (seed 164795)`,
+    (t) => {
+      const names = many(22);
+      const deletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then } as const;
+      const driver = pair(asResources(names), {}, { failover: { deletionGuard } });
+      const watcher = driver.watching(glob);
+      for (const name of names.slice(11)) driver.server('c').delete(THING, name);
+      driver.cut('c');
+      driver.advance(30_000);
+      t.equal(driver.group(ID).guardedCount, 11);
+      // The source answers that it lacks the name. That is no deletion.
+      driver.watching(names[21] ?? '');
+      driver.advance(10_000);
+      t.equal(watcher.held.size, 22);
+      driver.advance(60_000);
+      t.equal(watcher.held.size, then === 'keep' ? 22 : 11);
+      driver.watching(names[20] ?? '');
+      driver.advance(10_000);
+      t.equal(watcher.held.size, then === 'keep' ? 22 : 11);
+      for (const name of names) driver.publish('c', name, '2');
+      for (const name of names) driver.server('c').delete(THING, name);
+      driver.announce('c', THING, ...names);
+      t.equal(watcher.held.size, 0, 'a deletion of what the source has again goes through');
+      t.end();
+    },
+  );
+}
 
 t.test('deletion guard: a failback that would remove too much waits too', (t) => {
   const names = many(20);

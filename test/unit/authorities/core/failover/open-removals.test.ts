@@ -256,14 +256,14 @@ t.test('open removals are not judged, and are checked again later', (t) => {
   const hold = holdOf({ open: 12 });
   t.strictSame(
     hold.takeDue(() => 12, 1_000, openUntil(3_000)),
-    { due: [], guarded: undefined },
+    { due: [], guarded: undefined, kept: [] },
   );
   t.equal(hold.size, 12);
   t.equal(hold.guardedCount, 0);
   t.equal(hold.nextDeadlineMs(), 3_000);
   t.strictSame(
     hold.takeDue(() => 12, 2_999),
-    { due: [], guarded: undefined },
+    { due: [], guarded: undefined, kept: [] },
     'not due before',
   );
   t.match(
@@ -285,7 +285,7 @@ t.test('due removals proceed while others are open, unless all together are too 
   many.add({ typeUrl: THING, name: { key: 'late' } }, 1_500);
   t.strictSame(
     many.takeDue(() => 30, 1_000, openUntil(3_000)),
-    { due: [], guarded: undefined },
+    { due: [], guarded: undefined, kept: [] },
   );
   t.equal(many.nextDeadlineMs(), 1_500, 'a removal that is not due yet keeps its deadline');
   for (let n = 0; n < 8; n++) many.cancel(THING, { key: `${OPEN_PREFIX} ${n}` });
@@ -385,7 +385,7 @@ function holding(count: number, policy = guard): RemovalHold {
 
 t.test('removals are looked at in portions, judged together, and removed in portions', (t) => {
   const hold = holding(40);
-  const none = { due: [], guarded: undefined };
+  const none = { due: [], guarded: undefined, kept: [] };
   t.strictSame(
     hold.takeDue(() => 100, 999, undefined, turnWith(3)),
     none,
