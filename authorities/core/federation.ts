@@ -13,7 +13,7 @@ import type { FileLoad } from './sources/file-source.js';
 import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { sameAuthority } from './failover/group-plan.js';
-import type { NameEvent } from './failover/group-resources.js';
+import type { NameEvent } from './failover/view-events.js';
 import { Groups } from './failover/groups.js';
 import { TurnRoom } from './failover/turn-room.js';
 import type { AttemptEvent, ManagementServer } from './sources/management-server.js';

@@ -18,16 +18,11 @@ import {
   type FailoverState,
   type GroupFacts,
 } from './failover.js';
-import {
-  GroupResources,
-  type Demand,
-  type InUse,
-  type NameEvent,
-  type ViewEvent,
-} from './group-resources.js';
+import { GroupResources, type Demand, type InUse } from './group-resources.js';
 import type { Move } from './move.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
+import type { NameEvent, ViewEvent } from './view-events.js';
 import type { TurnRoom } from './turn-room.js';
 import type { SourceChange } from '../sources/source-contents.js';
 import type { Source } from '../sources/source.js';

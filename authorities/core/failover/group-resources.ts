@@ -12,7 +12,6 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';
 import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
-import { Fifo } from '../sources/fifo.js';
 import { isSame, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
@@ -20,6 +19,8 @@ import { ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
 import type { TurnRoom } from './turn-room.js';
+import { UnansweredDemands } from './unanswered-demands.js';
+import type { Absence, NameEvent, ViewEvent } from './view-events.js';
 import { WholeWaits } from './whole-waits.js';
 
 export interface Demand extends Asked {
@@ -32,45 +33,6 @@ export interface Demand extends Asked {
    */
   isWhole: boolean;
 }
-
-/** A name without a resource; `status` is the reason, if the source gave one. */
-interface Absence {
-  readonly typeUrl: string;
-  readonly name: ResourceName;
-  readonly status: RpcStatus | undefined;
-}
-
-/** Events for watchers and observers. `name` is always the requested name, never the mapped one. */
-export type ViewEvent =
-  | {
-      readonly kind: 'changed';
-      readonly projection: Projection;
-      /** The projection served before. */
-      readonly before?: Projection;
-    }
-  /** The content is unchanged, but its references carry other `#alt=` alternatives. */
-  | { readonly kind: 'noted'; readonly projection: Projection }
-  /** A served resource is gone. */
-  | ({ readonly kind: 'removed' } & Absence)
-  /** A requested name does not exist. */
-  | ({ readonly kind: 'absent' } & Absence)
-  /** The source answered a requested glob, and all its members were sent before this event. */
-  | ({ readonly kind: 'complete'; readonly isProof: boolean } & Absence)
-  /**
-   * The group holds nothing for a requested name, and no candidate is reachable, or the candidate
-   * in use returned an error (`status`) that does not prove absence.
-   */
-  | ({ readonly kind: 'unavailable' } & Absence)
-  /** The deletion guard holds back this many removals. */
-  | { readonly kind: 'guarded'; readonly names: number; readonly untilMs: number }
-  /** A candidate's content cannot be served under the requested name. */
-  | { readonly kind: 'refused'; readonly name: ResourceName; readonly reason: string };
-
-/** An event for the watchers of one name. */
-export type NameEvent = Extract<
-  ViewEvent,
-  { readonly kind: 'changed' | 'removed' | 'absent' | 'complete' | 'unavailable' }
->;
 
 /** The candidate whose content is served. */
 export interface InUse {
@@ -94,11 +56,7 @@ export class GroupResources {
   readonly #search: AbsenceSearch;
   readonly #room: TurnRoom;
   readonly #leases = new TtlLeases(this.#served);
-  /**
-   * Unanswered demands in the order of their requests. A demand leaves when it is answered or when
-   * an `unavailable` event is sent.
-   */
-  readonly #unanswered = new Fifo<Demand>();
+  readonly #unanswered: UnansweredDemands<Demand>;
   readonly #wholeWaits: WholeWaits<Demand>;
   /** The last one; undefined: none since the group was idle. */
   #move: Move<Demand> | undefined;
@@ -112,6 +70,9 @@ export class GroupResources {
     this.#inUse = inUse;
     this.#removals = new RemovalHold(spec.failover.deletionGuard);
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
+    this.#unanswered = new UnansweredDemands(spec.failover.unavailableAfterMs, (demand) =>
+      this.#isUnanswered(demand),
+    );
   }
 
   get demandCount(): number {
@@ -360,16 +321,10 @@ export class GroupResources {
     for (let end = this.#leases.takeDue(nowMs); end; end = this.#leases.takeDue(nowMs)) {
       this.#expire(end.typeUrl, end.name);
     }
-    for (
-      let dueMs = this.#unansweredDueMs();
-      dueMs !== undefined;
-      dueMs = this.#unansweredDueMs()
-    ) {
-      if (dueMs > nowMs) return;
-      const demand = this.#unanswered.shift();
+    for (let one = this.#unanswered.takeDue(nowMs); one; one = this.#unanswered.takeDue(nowMs)) {
       // While the stream of the candidate in use is live, the per-name timeout of that source
       // decides.
-      if (demand && !this.#inUse().candidate.source.facts().live) this.#tellUnavailable(demand);
+      if (!this.#inUse().candidate.source.facts().live) this.#tellUnavailable(one);
     }
   }
 
@@ -422,23 +377,16 @@ export class GroupResources {
     const atMs = Math.min(
       this.#wholeWaits.nextMs ?? Infinity,
       this.#removals.nextDeadlineMs() ?? Infinity,
-      this.#unansweredDueMs() ?? Infinity,
+      this.#unanswered.nextMs ?? Infinity,
       this.#leases.nextMs ?? Infinity,
     );
     return atMs === Infinity ? undefined : atMs;
   }
 
-  #unansweredDueMs(): number | undefined {
-    for (;;) {
-      const { first } = this.#unanswered;
-      if (!first) return undefined;
-      const { typeUrl, name } = first;
-      const current = this.#demands.get(typeUrl, name.key) === first;
-      const open =
-        current && first.lastErrorCode === undefined && !this.#served.holds(typeUrl, name);
-      if (open) return first.requestedAtMs + this.#spec.failover.unavailableAfterMs;
-      this.#unanswered.shift();
-    }
+  #isUnanswered(demand: Demand): boolean {
+    const { typeUrl, name, lastErrorCode } = demand;
+    const isCurrent = this.#demands.get(typeUrl, name.key) === demand;
+    return isCurrent && lastErrorCode === undefined && !this.#served.holds(typeUrl, name);
   }
 
   // ---- served resources ---------------------------------------------------------------------

@@ -16,7 +16,7 @@ import type { Candidate } from '../failover/candidate.js';
 import type { Beside } from '../failover/comparison.js';
 import type { FailoverGroup, GroupEvent } from '../failover/failover-group.js';
 import type { Groups } from '../failover/groups.js';
-import type { NameEvent, ViewEvent } from '../failover/group-resources.js';
+import type { NameEvent, ViewEvent } from '../failover/view-events.js';
 import { scopeMapping } from '../resolution/name-mapping.js';
 import type { Projection } from '../projection.js';
 import type { Served } from '../failover/served-names.js';

@@ -219,7 +219,7 @@ t.test(
     t.equal(hold.nextDeadlineMs(), 100);
     t.strictSame(
       hold.takeDue(() => 2, 99),
-      { due: [], guarded: undefined },
+      { due: [], guarded: undefined, kept: [] },
     );
     t.strictSame(
       hold.takeDue(() => 2, 100).due.map(({ name }) => name),
