@@ -72,8 +72,10 @@ const MAX_GROWTH_MS = 60_000;
 
 /** A removal whose source was lost before the decision is examined again after this time. */
 const AGAIN_MS = 2_000;
-/** Removals in one turn of the event loop. An authority counts as one, and a look at a name as a part of one. A count. */
+/** Removals in one turn of the event loop. A look at a name counts as a part of one. A count. */
 const REMOVED_PER_TURN = 1_000;
+/** To judge an authority, and to log that its names are held back, costs as much as to remove this many. */
+const JUDGE = 8;
 /** To hold back a name costs as much as to remove this many. */
 const HOLD = 1 / 4;
 
@@ -132,7 +134,7 @@ export class MissingNames<Glob extends Remembering> {
     const turn = { nowMs, globsOf: groupsOf(this.#options.globs) };
     for (const [authority, missing] of this.#byAuthority) {
       if (deadlineMsOf(missing) > nowMs) continue;
-      if (!this.#room.take() || !this.#holdFindings(missing)) return true;
+      if (!this.#room.take(JUDGE) || !this.#holdFindings(missing)) return true;
       this.#removeDue(authority, missing, turn);
       if (missing.hold.isBusy) return true;
       if (missing.hold.size === 0) this.#endDoubts(authority, turn);
