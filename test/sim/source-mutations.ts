@@ -165,7 +165,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     unitTest: {
       file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
       title:
-        'deletion guard with proceed: what it holds back stays when another client subscribes to it (seed 164795)',
+        'what the deletion guard holds back stays when another client subscribes to it (seed 164795)',
     },
   },
   {
@@ -175,8 +175,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     to: 'if (this.#spec.ignoreDeletion',
     unitTest: {
       file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
-      title:
-        'deletion guard with keep: what it holds back stays when another client subscribes to it (seed 164795)',
+      title: 'what the deletion guard kept stays when another client subscribes to it',
     },
   },
   {
