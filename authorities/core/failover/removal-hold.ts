@@ -42,7 +42,7 @@ export interface DueRemovals<Name extends { readonly key: string } = ResourceNam
 
 export interface StillOpen<Name extends { readonly key: string }> {
   /**
-   * The source may still send this name, so it is not judged yet. The other names wait for it if
+   * The source may still send this name, so it is neither judged nor removed yet. The other names wait for it if
    * the guard would trigger in case it is absent too.
    */
   readonly isOpen: (held: HeldName<Name>) => boolean;
@@ -137,8 +137,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     if (this.#review || nowMs >= this.#soonestMs) {
       this.#review ??= { left: this.#held.values(), fresh: [], guarded: [], kept: [], open: 0 };
       if (this.#look(this.#review, nowMs, open, room)) {
+        kept = this.#keep(this.#review);
         guarded = this.#judge(this.#review, total(), nowMs, open);
-        ({ kept } = this.#review);
         this.#review = undefined;
       }
     }
@@ -157,16 +157,23 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
       if (next.done === true) return true;
       const held = next.value;
       const isDue = held.dueMs <= nowMs;
-      if (held.state === 'fresh' && open?.isOpen(held)) {
-        review.open++;
-        if (isDue) held.dueMs = open.againAtMs;
-      } else if (held.state === 'fresh') review.fresh.push(held);
-      else if (held.state === 'guarded' && !isDue) review.guarded.push(held);
+      // Also what the guard held back: its source may have been lost since.
+      const isOpen = (held.state === 'fresh' || isDue) && open?.isOpen(held) === true;
+      if (isOpen && isDue) held.dueMs = open.againAtMs;
+      if (held.state === 'fresh' && isOpen) review.open++;
+      else if (held.state === 'fresh') review.fresh.push(held);
+      else if (held.state === 'guarded' && (!isDue || isOpen)) review.guarded.push(held);
       else if (held.state === 'guarded' && this.#guard.then === 'proceed') this.#release(held);
-      else if (held.state === 'guarded' && this.#held.delete(held.typeUrl, held.name.key))
-        review.kept.push(held);
+      else if (held.state === 'guarded') review.kept.push(held);
     }
     return false;
+  }
+
+  #keep({ kept }: Review<Name>): DueRemovals<Name>['kept'] {
+    // Some may have come again since they were looked at.
+    const stay = kept.filter(({ state }) => state === 'guarded');
+    for (const { typeUrl, name } of stay) this.#held.delete(typeUrl, name.key);
+    return stay;
   }
 
   #judge(

@@ -170,8 +170,12 @@ export class MissingNames<Glob extends Remembering> {
     const undecided = (): number => sum(globsOf(authority), undecidedIn);
     const total = (): number => sum(globsOf(authority), knownIn) + undecided();
     const open = {
-      isOpen: ({ typeUrl, name }: HeldName<MissingName>): boolean =>
-        isGrowing || !isCurrent(typeUrl, name.glob),
+      isOpen: ({ typeUrl, name }: HeldName<MissingName>): boolean => {
+        if (isCurrent(typeUrl, name.glob)) return isGrowing;
+        // Whole sets do not wait for a source that is away.
+        this.#endDoubt(globOf(typeUrl, name.glob));
+        return true;
+      },
       undecided,
       againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
     };
@@ -185,11 +189,13 @@ export class MissingNames<Glob extends Remembering> {
 
   #endDoubts(authority: string, { globsOf }: Turn<Glob>): void {
     this.#byAuthority.delete(authority);
-    for (const entry of globsOf(authority)) {
-      if (!entry.collection.isDoubted) continue;
-      entry.collection.isDoubted = false;
-      this.#options.onSettled(entry);
-    }
+    for (const entry of globsOf(authority)) this.#endDoubt(entry);
+  }
+
+  #endDoubt(entry: Glob | undefined): void {
+    if (entry?.collection.isDoubted !== true) return;
+    entry.collection.isDoubted = false;
+    this.#options.onSettled(entry);
   }
 }
 

@@ -170,15 +170,35 @@ t.test('a lost source removes nothing, and is asked again (invariant 3)', (t) =>
   names.add(glob, missing, POLICY, 0);
   facts.isCurrent = false;
   names.handleTimer(WAIT_MS);
-  t.strictSame(events, []);
-  t.ok(glob.collection.isDoubted);
+  t.strictSame(events, ['settled cloud'], 'whole sets do not wait for a source that is away');
+  t.notOk(glob.collection.isDoubted);
   facts.isCurrent = true;
   const againMs = names.nextDeadlineMs();
   t.ok(againMs > WAIT_MS && againMs < Infinity);
   names.handleTimer(againMs);
-  t.strictSame(events, ['removed cloud', 'settled cloud']);
+  t.strictSame(events, ['settled cloud', 'removed cloud']);
   t.end();
 });
+
+t.test(
+  'what the guard holds back stays when the source is lost before the wait ends (invariant 3)',
+  (t) => {
+    const { glob, missing } = globOf('cloud', ['a', 'b', 'c'], []);
+    const { names, events, heldBack, facts } = setUp([
+      { typeUrl: CDS, collection: glob.collection },
+    ]);
+    names.add(glob, missing, POLICY, 0);
+    names.handleTimer(WAIT_MS);
+    t.match(heldBack, [{ names: 3 }]);
+    facts.isCurrent = false;
+    names.handleTimer(WAIT_MS + GUARD_WAIT_MS);
+    t.notMatch(events, [/removed/]);
+    facts.isCurrent = true;
+    names.handleTimer(names.nextDeadlineMs());
+    t.match(events.join(), /removed/);
+    t.end();
+  },
+);
 
 t.test('a name that came meanwhile stays, and so does one of a glob without clients', (t) => {
   const { glob, missing } = globThatMisses('cloud', 'late');
