@@ -74,6 +74,7 @@ const ENDS: readonly (readonly [string, readonly number[]])[] = [
   ['probe', [STATUS_CODE.deadlineExceeded, STATUS_CODE.unavailable]],
   ['deadline', [STATUS_CODE.deadlineExceeded, STATUS_CODE.unavailable]],
   ['oversize', [STATUS_CODE.resourceExhausted]],
+  ['gateway', [0]],
 ];
 
 /** Creates what does not exist yet; counts stay. Call it again for a new map. */

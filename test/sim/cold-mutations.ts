@@ -79,8 +79,8 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: a source that still sends has no other names',
     file: `${GATEWAY}/cache/missing-names.ts`,
-    from: 'isGrowing || !isCurrent(typeUrl, name.glob),',
-    to: '!isCurrent(typeUrl, name.glob),',
+    from: 'if (isCurrent(typeUrl, name.glob)) return isGrowing;',
+    to: 'if (isCurrent(typeUrl, name.glob)) return false;',
     unitTest: {
       file: 'test/unit/gateway/core/cache/missing-names.test.ts',
       title: 'an authority that always gets more members keeps what it lacks for a minute',

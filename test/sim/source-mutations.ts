@@ -179,6 +179,27 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title: 'what the guard held back goes although its source was lost meanwhile',
+    file: 'authorities/core/failover/removal-hold.ts',
+    from: "const isOpen = (held.state === 'fresh' || isDue) && open?.isOpen(held) === true;",
+    to: "const isOpen = held.state === 'fresh' && open?.isOpen(held) === true;",
+    unitTest: {
+      file: 'test/unit/gateway/core/cache/missing-names.test.ts',
+      title:
+        'what the guard holds back stays when the source is lost before the wait ends (invariant 3)',
+    },
+  },
+  {
+    title: 'a stream that the gateway ends itself counts as a failure of the source',
+    file: 'authorities/core/sources/source-health.ts',
+    from: "const isShort = !stable && end.detectedBy !== 'gateway';",
+    to: 'const isShort = !stable;',
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/source-health.test.ts',
+      title: 'streams that the gateway itself ends never trip: they say nothing about the source',
+    },
+  },
+  {
     title: 'a name times out although its answer waits behind a response',
     file: 'authorities/core/sources/management-server.ts',
     from: 'if (!this.isMidResponse) {',

@@ -47,7 +47,7 @@ export class TripWatch {
   #noteLost(past: Past, detectedBy: string, nowMs: number): void {
     const { upMs } = past;
     past.upMs = undefined;
-    if (detectedBy === 'oversize') return;
+    if (detectedBy === 'oversize' || detectedBy === 'gateway') return;
     if (upMs === undefined) {
       past.failures++;
       past.wasLostByProbe ||= detectedBy === 'probe';

@@ -425,7 +425,7 @@ export class ManagementServer implements Source {
     const reason = 'only a new stream makes the source send a name again';
     this.#effects.push({ kind: 'hang_up', reason });
     this.#stream.handleEnded();
-    this.#step({ kind: 'ended', end: { code: 0, message: reason, detectedBy: 'stream' } }, nowMs);
+    this.#step({ kind: 'ended', end: { code: 0, message: reason, detectedBy: 'gateway' } }, nowMs);
   }
 
   #isOpen(): boolean {

@@ -71,6 +71,8 @@ interface TypePolls {
   /** The names changed since the last poll began. */
   isChanged: boolean;
   isInFlight: boolean;
+  /** The server said that it does not have the type. A proxy before it may say so for a while: the polls go on. */
+  isUnserved: boolean;
   /** When the next poll begins at the latest. */
   dueMs: number;
   /** The last response, if it answers the present names. */
@@ -79,8 +81,7 @@ interface TypePolls {
 
 export class RestPolls {
   readonly #options: RestPollsOptions;
-  /** Undefined: the server does not have the type. */
-  readonly #types = new Map<string, TypePolls | undefined>();
+  readonly #types = new Map<string, TypePolls>();
   #nonces = 0;
 
   constructor(options: RestPollsOptions) {
@@ -100,25 +101,24 @@ export class RestPolls {
     const request = decoded.message;
     const path = discoveryServiceOf(typeUrl)?.restPath;
     const known = this.#types.get(typeUrl);
-    if (path === undefined || (this.#types.has(typeUrl) && !known)) {
-      return { kind: 'unserved', typeUrl, reason: 'the source has no service for this type' };
-    }
+    const reason = 'the source has no service for this type';
+    if (path === undefined) return { kind: 'unserved', typeUrl, reason };
     const type = known ?? { ...FIRST, request, path };
     this.#types.set(typeUrl, type);
     if (!isSameList(type.request.names, request.names)) {
-      type.isChanged = true;
+      type.isChanged = !type.isUnserved;
       type.last = undefined;
     }
     type.hadNames ||= request.names.length > 0;
     type.request = request;
-    return undefined;
+    return type.isUnserved ? { kind: 'unserved', typeUrl, reason } : undefined;
   }
 
   /** The polls that begin now: at most one of each type is in flight. */
   takeDue(nowMs: number): readonly Poll[] {
     const polls: Poll[] = [];
     for (const [typeUrl, type] of this.#types) {
-      if (!type || !isWaiting(type)) continue;
+      if (!isWaiting(type)) continue;
       if (!type.isChanged && nowMs < type.dueMs) continue;
       type.isChanged = false;
       type.isInFlight = true;
@@ -131,7 +131,7 @@ export class RestPolls {
   nextDeadlineMs(): number | undefined {
     let soonestMs: number | undefined;
     for (const type of this.#types.values()) {
-      if (!type || !isWaiting(type)) continue;
+      if (!isWaiting(type)) continue;
       const dueMs = type.isChanged ? 0 : type.dueMs;
       soonestMs = Math.min(soonestMs ?? Infinity, dueMs);
     }
@@ -152,6 +152,8 @@ export class RestPolls {
     /* c8 ignore next -- only polls of known types are answered */
     if (!type) return { kind: 'alive' };
     const { status, body, digest } = answer;
+    const wasUnserved = type.isUnserved;
+    type.isUnserved = status === 404;
     const isSame = type.last?.hasTtl === false && type.last.digest === digest;
     if (status === 200 && !isSame) {
       // The poll goes on until the body is read.
@@ -161,10 +163,9 @@ export class RestPolls {
     this.#endPoll(type, nowMs);
     if (status === 304 || status === 200) return { kind: 'alive' };
     const reason = `HTTP ${status}${quoted(body)}`;
-    if (status === 404) {
-      this.#types.set(typeUrl, undefined);
-      const isServing = [...this.#types.values()].some((one) => one !== undefined);
-      if (isServing) return { kind: 'unserved', typeUrl, reason };
+    const isServing = [...this.#types.values()].some(({ isUnserved }) => !isUnserved);
+    if (status === 404 && isServing) {
+      return wasUnserved ? { kind: 'alive' } : { kind: 'unserved', typeUrl, reason };
     }
     return ended(codeOf(status), reason);
   }
@@ -198,6 +199,7 @@ const FIRST = {
   hadNames: false,
   isChanged: true,
   isInFlight: false,
+  isUnserved: false,
   dueMs: 0,
   last: undefined,
 } as const;

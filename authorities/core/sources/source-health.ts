@@ -21,12 +21,13 @@ export type TripReason = (typeof TRIP_REASONS)[number];
 
 /**
  * Why a stream ended. `stream`: its own gRPC status; `probe`: keepalive or the liveness probe
- * failed; `deadline`: no first response in time; `oversize`: a message exceeded the size limit.
+ * failed; `deadline`: no first response in time; `oversize`: a message exceeded the size limit;
+ * `gateway`: the gateway wants a new stream, which says nothing about the source.
  */
 export interface StreamEnd {
   readonly code: number;
   readonly message: string;
-  readonly detectedBy: 'stream' | 'probe' | 'deadline' | 'oversize';
+  readonly detectedBy: 'stream' | 'probe' | 'deadline' | 'oversize' | 'gateway';
 }
 
 interface Memory {
@@ -187,14 +188,15 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   // An oversize response proves that the server is alive: it has an alarm of its own and does not
   // trip.
   if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
-  const failures = state.failures + 1;
+  const isOwn = end.detectedBy === 'gateway';
+  const failures = state.failures + (isOwn ? 0 : 1);
   const refused = isRefusal(end);
   const silent = end.detectedBy === 'deadline' && !state.suspect;
   const reason: TripReason | null = refused
     ? 'refused'
     : silent
       ? 'silent'
-      : state.suspect || failures >= timers.failedAttemptLimit
+      : !isOwn && (state.suspect || failures >= timers.failedAttemptLimit)
         ? 'unreachable'
         : null;
   // A lost probe has already cost seconds: the attempt that decides is short, and starts at once.
@@ -225,11 +227,12 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
   const livedMs = nowMs - state.sinceMs;
   if (end.detectedBy === 'oversize') return oversize(state, end, livedMs, input);
   const stable = livedMs >= timers.minStableMs;
+  const isShort = !stable && end.detectedBy !== 'gateway';
   const suspect = end.detectedBy === 'probe';
   const windowStartMs = nowMs - timers.shortStreamWindowMs;
   const recent = state.shortStreamEndsMs.filter((endMs) => endMs > windowStartMs);
-  const shortStreamEndsMs = stable ? recent : [...recent, nowMs];
-  const unstable = !stable && shortStreamEndsMs.length >= timers.shortStreamLimit;
+  const shortStreamEndsMs = isShort ? [...recent, nowMs] : recent;
+  const unstable = isShort && shortStreamEndsMs.length >= timers.shortStreamLimit;
   const attempt = stable ? 0 : state.attempt;
   const memory: Memory = {
     ...memoryOf(state),

@@ -213,20 +213,32 @@ t.test('HTTP errors have the codes of gRPC', (t) => {
   t.end();
 });
 
-t.test('a type that the server lacks leaves the others polled, and is asked for once', (t) => {
-  const { ask, due, answer } = start();
-  ask(CDS, []);
-  ask(EDS, ['a']);
-  t.equal(due(0).length, 2);
-  t.match(answer(EDS, 'no endpoint', 0, 404), { kind: 'unserved', typeUrl: EDS });
-  t.match(ask(EDS, ['a', 'b']), { kind: 'unserved', typeUrl: EDS });
-  answer(CDS, 'one', 0);
-  t.match(due(9_000), [{ path: '/v3/discovery:clusters' }]);
-  t.match(answer(CDS, '', 9_000, 404), { kind: 'end', end: { code: 12 } }, 'the last one');
-  const other = 'type.googleapis.com/istio.v1.NameTable';
-  t.match(ask(other, ['x']), { kind: 'unserved', typeUrl: other }, 'no REST path');
-  t.end();
-});
+t.test(
+  'a type that the server lacks leaves the others polled, and is reported once until it is there',
+  (t) => {
+    const { ask, due, answer } = start();
+    ask(CDS, []);
+    ask(EDS, ['a']);
+    t.equal(due(0).length, 2);
+    t.match(answer(EDS, 'no endpoint', 0, 404), { kind: 'unserved', typeUrl: EDS });
+    t.match(ask(EDS, ['a', 'b']), { kind: 'unserved', typeUrl: EDS });
+    answer(CDS, 'one', 0);
+    t.strictSame(due(0), [], 'new names of that type wait for its next poll');
+    t.match(due(9_000), [{ path: '/v3/discovery:clusters' }, { path: '/v3/discovery:endpoints' }]);
+    answer(CDS, 'one', 9_000);
+    t.match(answer(EDS, 'no endpoint', 9_000, 404), { kind: 'alive' }, 'it is known');
+    due(18_000);
+    answer(CDS, 'one', 18_000);
+    t.equal(answer(EDS, 'two', 18_000), 'poll-2 two', 'the proxy found the server again');
+    t.equal(ask(EDS, ['a']), undefined);
+    due(27_000);
+    t.match(answer(EDS, '', 27_000, 404), { kind: 'unserved' });
+    t.match(answer(CDS, '', 27_000, 404), { kind: 'end', end: { code: 12 } }, 'the last one');
+    const other = 'type.googleapis.com/istio.v1.NameTable';
+    t.match(ask(other, ['x']), { kind: 'unserved', typeUrl: other }, 'no REST path');
+    t.end();
+  },
+);
 
 t.test('while a body is read there is no further poll of its type', (t) => {
   const { polls, ask, due } = start();

@@ -338,6 +338,20 @@ t.test('three short-lived streams over more than 5 min do not trip', (t) => {
   t.end();
 });
 
+t.test(
+  'streams that the gateway itself ends never trip: they say nothing about the source',
+  (t) => {
+    const story = wanted();
+    const own = ended({ detectedBy: 'gateway' });
+    for (let stream = 0; stream < 10; stream++) {
+      story.on(own).redialled().liveFor(1_000).on(own).redialled();
+    }
+    t.match(story.state, { failures: 0, tripped: null, shortStreamEndsMs: [] });
+    t.notMatch(story.did.join(), /tripped/);
+    t.end();
+  },
+);
+
 t.test('an oversize message never trips: slowest pace, and no failure counted', (t) => {
   const story = wanted();
   for (let stream = 0; stream < 10; stream++) {
