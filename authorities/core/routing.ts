@@ -116,14 +116,14 @@ export class Routing {
       if (!watched || !(before instanceof FailoverGroup) || !route) continue;
       const group = this.#groupOf(route);
       const held = before.served(watched.typeUrl, name);
-      if (held && group !== before) group.adoptOne(held.projection);
+      if (held && group !== before) group.adoptOne(held);
       const old = { ...watched };
       watched.group = undefined;
       // Subscribe at the new group before leaving the old one: in the other order, a source that
       // both use would see an unsubscribe and a subscribe. Within one group the name leaves first,
       // while the old chain is still known.
       if (group === before) this.leave(old, nowMs);
-      if (held && group === before) group.adoptOne(held.projection);
+      if (held && group === before) group.adoptOne(held);
       this.route(watched, nowMs);
       if (group !== before) this.leave(old, nowMs);
     }

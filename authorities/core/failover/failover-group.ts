@@ -160,18 +160,27 @@ export class FailoverGroup {
     const demand = this.#view.remove(typeUrl, name);
     if (!demand) return;
     this.candidates.forEach((candidate, index) => {
-      if (this.#subscribed[index] && !this.#isShared(candidate, demand)) {
-        unsubscribeAt(candidate, demand, this, nowMs);
-      }
+      if (this.#subscribed[index]) this.#unsubscribeAt(candidate, demand, nowMs);
     });
     if (this.demandCount === 0) this.#lingerUntilMs = nowMs + this.spec.failover.lingerMs;
   }
 
-  /** Does another demanded name use the same source name? Two names may share an `#alt=` target. */
-  #isShared({ mapping }: Candidate, { typeUrl, name }: Demand): boolean {
-    if (mapping.identity) return false;
-    const asked = mapping.toAsked(mapping.toSource(name));
-    return asked.some((one) => one.key !== name.key && this.#view.isDemanded(typeUrl, one));
+  /** Unless the source is still needed for the name: see `#isNeeded`. */
+  #unsubscribeAt(candidate: Candidate, demand: Demand, nowMs: number): void {
+    if (!this.#isNeeded(candidate, demand)) unsubscribeAt(candidate, demand, this, nowMs);
+  }
+
+  /**
+   * Does a subscribed candidate request the same name of the same source? Two names may share an `#alt=` target, and an
+   * `#alt=` may lead to the alternative of the map.
+   */
+  #isNeeded({ source, mapping }: Candidate, { typeUrl, name }: Demand): boolean {
+    if (this.candidates.length === 1 && mapping.identity) return false;
+    const requested = mapping.toSource(name);
+    return this.candidates.some((other, index) => {
+      if (this.#subscribed[index] !== true || other.source !== source) return false;
+      return other.mapping.toAsked(requested).some((one) => this.#view.isDemanded(typeUrl, one));
+    });
   }
 
   /** Is the primary in use and live, and has it answered this name on its present stream? */
@@ -285,9 +294,9 @@ export class FailoverGroup {
   }
 
   /** Takes over one resource that another group serves for a name of this group. */
-  adoptOne(projection: Projection): void {
+  adoptOne({ projection, endsMs }: Served): void {
     this.#onInput();
-    this.#view.adoptOne(projection);
+    this.#view.adoptOne(projection, endsMs);
   }
 
   /** Unsubscribes at every source, without events for watchers. */
@@ -407,10 +416,12 @@ export class FailoverGroup {
   #setSubscribed(index: number, wanted: boolean, nowMs: number): void {
     if (this.#subscribed[index] === wanted) return;
     this.#subscribed[index] = wanted;
-    const change = wanted ? subscribeAt : unsubscribeAt;
     const candidate = this.#candidate(index);
     if (!wanted) this.#view.keepEnds(index, candidate);
-    for (const demand of this.#view.demands()) change(candidate, demand, this, nowMs);
+    for (const demand of this.#view.demands()) {
+      if (wanted) subscribeAt(candidate, demand, this, nowMs);
+      else this.#unsubscribeAt(candidate, demand, nowMs);
+    }
   }
 
   #candidate(index: number): Candidate {

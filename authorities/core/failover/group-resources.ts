@@ -155,6 +155,9 @@ export class GroupResources {
     for (const entry of entriesOf(this.#inUse().candidate, demand)) {
       this.#serveTo(demand, entry, nowMs);
     }
+    // Another group may have served it before, and the source has lacked it since: no event follows.
+    const isHeld = this.#served.holds(demand.typeUrl, demand.name);
+    if (isHeld && this.#inUse().index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);
     this.#tellAnswer(demand, nowMs);
   }
 

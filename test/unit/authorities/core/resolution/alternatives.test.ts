@@ -36,6 +36,33 @@ t.test(
   },
 );
 
+t.test(
+  'an #alt= that is the alternative of the map stays subscribed when the other way ends',
+  (t) => {
+    const mapped = thing('onprem', 'a');
+    const driver = new FederationDriver(
+      mapOf({
+        authorities: {
+          cloud: { sources: ['c'], mayLeadTo: ['onprem'], alternatives: [{ authority: 'onprem' }] },
+          onprem: { sources: ['o'] },
+        },
+      }),
+    );
+    driver.publish('c', a, 'cloud');
+    driver.publish('o', mapped, 'onprem');
+    const watcher = driver.watching(`${a}#alt=${mapped}`);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    driver.kill('o');
+    driver.advance(TRIP_MS);
+    driver.revive('o');
+    driver.advance(TRIP_MS);
+    driver.publish('o', mapped, 'later');
+    t.match(watcher.take().at(-1), /later$/);
+    t.end();
+  },
+);
+
 t.test('an alternative may have its own (TP1 nests them)', (t) => {
   const driver = three();
   const nested = `${other}%23alt=${third}`;

@@ -53,6 +53,28 @@ t.test(
   },
 );
 
+t.test('a name that its source lacked before it got its alternative goes all the same', (t) => {
+  const driver = mesh();
+  const held = foo.replace('/foo', '/held');
+  const other = `${clusterName}-held`;
+  driver.publish('c', held, assignment(held, 'cloud'), EDS);
+  driver.publish('c', other, cluster(`${held}#alt=${bar}-held`, other), CDS);
+  driver.publish('c', clusterName, cluster(foo), CDS);
+  const watcher = new RecordingWatcher();
+  for (const name of [clusterName, other]) driver.watch(name, watcher, CDS);
+  for (const name of [foo, held]) driver.watch(name, watcher, EDS);
+  driver.advance(5_000);
+  driver.server('c').delete(EDS, foo);
+  driver.cut('c');
+  while (!driver.isConnected('c')) driver.advance(50);
+  driver.advance(300);
+  t.match(endpointsOf(watcher), /cloud/, 'its removal waits');
+  driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
+  driver.advance(60_000);
+  t.equal(endpointsOf(watcher), undefined);
+  t.end();
+});
+
 t.test('a name that is already held gets its alternative without passing through absent', (t) => {
   const driver = mesh();
   driver.publish('c', clusterName, cluster(foo), CDS);
