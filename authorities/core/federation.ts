@@ -375,8 +375,14 @@ export class Federation {
   #replace(group: FailoverGroup, nowMs: number): void {
     group.close(nowMs);
     const orphans = this.#watchedAt(group);
-    const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
-    for (const heir of heirs) heir.adopt(group, (name) => this.groupFor(name) === heir);
+    const heirOf = new Map(orphans.map(({ name }) => [name.key, this.groupFor(name)]));
+    // A member goes with its collection, although a reference may give its own name an alternative.
+    for (const heir of new Set(heirOf.values())) {
+      heir?.adopt(
+        group,
+        (name) => heirOf.get(name.key) === heir || heirOf.get(globKeyOf(name)) === heir,
+      );
+    }
     // Resources of authorities that are no longer in the map may not be served.
     const served = [...group.servedResources()];
     this.#lost.push(...served.filter(({ name }) => !authorityOf(this.#map, name.authority)));

@@ -1,8 +1,12 @@
 import t from 'tap';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { FAILBACK_MS, three, TRIP_MS } from '../../../../support/authority-pair.js';
-import type { FederationDriver } from '../../../../support/federation-driver.js';
-import { askedName, RecordingWatcher } from '../../../../support/federation-driver.js';
+import {
+  askedName,
+  FederationDriver,
+  mapOf,
+  RecordingWatcher,
+} from '../../../../support/federation-driver.js';
 import { encode } from '../../../protos/envoy-messages.js';
 
 const CDS = TYPE_URL.cluster;
@@ -74,6 +78,37 @@ t.test('a name that its source lacked before it got its alternative goes all the
   t.equal(endpointsOf(watcher), undefined);
   t.end();
 });
+
+t.test(
+  'a reload leaves a member with its collection, although a reference gives it an alternative',
+  (t) => {
+    const map = (holdMs: number) =>
+      mapOf({
+        authorities: {
+          cloud: { sources: ['c'], mayLeadTo: ['onprem'], failover: { holdMs } },
+          onprem: { sources: ['o'] },
+        },
+      });
+    const driver = new FederationDriver(map(30_000));
+    driver.publish('c', foo, assignment(foo, 'cloud'), EDS);
+    driver.publish('c', `${foo}-2`, assignment(`${foo}-2`, 'cloud'), EDS);
+    driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
+    const watcher = new RecordingWatcher();
+    driver.watch(clusterName, watcher, CDS);
+    driver.watch(foo.replace('/foo', '/*'), watcher, EDS);
+    driver.advance(5_000);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    driver.reload(map(40_000));
+    driver.advance(1_000);
+    t.match(endpointsOf(watcher), /cloud/);
+    driver.server('c').delete(EDS, foo);
+    driver.revive('c');
+    driver.advance(FAILBACK_MS + 60_000);
+    t.equal(endpointsOf(watcher), undefined, 'its source lacks it');
+    t.end();
+  },
+);
 
 t.test('a name that is already held gets its alternative without passing through absent', (t) => {
   const driver = mesh();
