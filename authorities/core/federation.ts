@@ -389,6 +389,15 @@ export class Federation {
     this.#routeAgain(group, nowMs);
   }
 
+  /** Clients choose the alternatives in names: there may be thousands of groups of such names, one after another. */
+  #dropIfUnused(group: FailoverGroup): void {
+    const { demandCount, failover } = group;
+    if (demandCount > 0 || failover.kind !== 'idle') return;
+    if (!this.#routing.hasOwnAlternatives(group)) return;
+    this.#groups.delete(group);
+    this.#routing.forget(group);
+  }
+
   #watchedAt(group: FailoverGroup | NodeGroup): readonly Watched[] {
     return [...this.#watches.values()].filter((watched) => watched.group === group);
   }
@@ -464,6 +473,7 @@ export class Federation {
         told = true;
         for (const one of nodeGroup?.merge(group, event) ?? [event]) this.#tell(group, one);
       }
+      this.#dropIfUnused(group);
     }
     for (const { typeUrl, name } of this.#lost.splice(0)) {
       told = true;

@@ -179,7 +179,13 @@ export class FailoverGroup {
     const requested = mapping.toSource(name);
     return this.candidates.some((other, index) => {
       if (this.#subscribed[index] !== true || other.source !== source) return false;
-      return other.mapping.toAsked(requested).some((one) => this.#view.isDemanded(typeUrl, one));
+      return other.mapping
+        .toAsked(requested)
+        .some(
+          (one) =>
+            this.#view.isDemanded(typeUrl, one) &&
+            other.mapping.toSource(one).key === requested.key,
+        );
     });
   }
 

@@ -63,6 +63,22 @@ t.test(
   },
 );
 
+t.test(
+  'a group of names with alternatives of their own is forgotten after its last client',
+  (t) => {
+    const driver = three();
+    driver.publish('c', a, 'cloud');
+    const asked = `${a}#alt=${other}`;
+    const watcher = driver.watching(asked);
+    t.equal(driver.federation.groups.length, 1);
+    driver.unwatch(asked, watcher);
+    driver.advance(600_000);
+    t.strictSame(driver.federation.groups, []);
+    t.strictSame(driver.watching(asked).take(), [`changed ${asked} cloud`]);
+    t.end();
+  },
+);
+
 t.test('an alternative may have its own (TP1 nests them)', (t) => {
   const driver = three();
   const nested = `${other}%23alt=${third}`;
