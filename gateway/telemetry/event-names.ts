@@ -149,7 +149,7 @@ export const EVENTS = {
   client_oversize: {
     level: 'warn',
     meaning:
-      'a response that cannot be split exceeds response_chunk_bytes, the gateway sent it anyway',
+      'a response that cannot be split exceeds limits.response_chunk, the gateway sent it anyway',
   },
   client_withheld: {
     level: 'warn',

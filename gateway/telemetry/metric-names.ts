@@ -38,8 +38,7 @@ export const METRICS = {
   tributary_degraded_groups: {
     kind: 'gauge',
     labels: [],
-    meaning:
-      'Groups in the state `cached`: no source is available, clients keep what the gateway holds.',
+    meaning: 'Groups in the state `cached`: clients keep what the gateway holds.',
   },
   tributary_active_source: {
     kind: 'gauge',
@@ -252,7 +251,7 @@ export const METRICS = {
   tributary_client_oversize_responses_total: {
     kind: 'counter',
     labels: ['type'],
-    meaning: 'Responses that cannot be split and are larger than `response_chunk_bytes`.',
+    meaning: 'Responses that cannot be split and are larger than `limits.response_chunk`.',
   },
   tributary_client_withheld_total: {
     kind: 'counter',

@@ -17,7 +17,8 @@ export const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {
   alt: 'Served from another source than the primary.',
   failing_back:
     'A preferred source was healthy for the hold time; the gateway requests all names from it and then moves back.',
-  cached: 'No source is available; the gateway serves the cache.',
+  cached:
+    'The gateway serves the cache: no source can be used (`all_sources_down`), or the policy prefers the cache (`cached_is_enough`).',
   forced: 'Served from the source that an operator chose.',
 };
 
