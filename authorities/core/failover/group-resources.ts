@@ -346,7 +346,7 @@ export class GroupResources {
     const { due, guarded, kept } = this.#removals.takeDue(total, nowMs, open, this.#room);
     for (const { typeUrl, name } of kept) this.#served.keep(typeUrl, name);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
-    for (const held of due) this.#removeIfGone(held, nowMs);
+    for (const held of due) this.#removeIfGone(held);
   }
 
   /**
@@ -460,15 +460,11 @@ export class GroupResources {
     else this.#remove(typeUrl, name);
   }
 
-  #removeIfGone(held: HeldName, nowMs: number): void {
-    const { typeUrl, name } = held;
+  /** Silence proves no absence. What a new stream lacks is queued again when it has answered. */
+  #removeIfGone({ typeUrl, name }: HeldName): void {
     const { source, mapping } = this.#inUse().candidate;
     const answer = source.contents.answerFor(typeUrl, mapping.toSource(name));
     if (answer === 'absent') this.#remove(typeUrl, name);
-    if (answer === 'requested') {
-      this.#removals.add(held, nowMs + this.#spec.failover.switchWaitMs);
-    }
-    // Timed out: silence does not prove absence, so the resource stays.
   }
 
   #remove(typeUrl: string, name: ResourceName): void {
