@@ -143,7 +143,8 @@ class RestAttempt implements Attempt {
       if (this.#over) return;
       if ('status' in result) {
         this.#isAnswered = true;
-        this.#perform(this.#polls.handleAnswer(poll.typeUrl, result, performance.now()));
+        const outcome = this.#polls.handleAnswer(poll.typeUrl, result, performance.now());
+        if (outcome) this.#perform(outcome);
       } else this.#end(result);
       this.#armTimer();
     });

@@ -79,8 +79,8 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: a source that still sends has no other names',
     file: `${GATEWAY}/cache/missing-names.ts`,
-    from: 'if (isCurrent(typeUrl, name.glob)) return isGrowing;',
-    to: 'if (isCurrent(typeUrl, name.glob)) return false;',
+    from: 'if (isCurrent(typeUrl, glob)) return isGrowing;',
+    to: 'if (isCurrent(typeUrl, glob)) return false;',
     unitTest: {
       file: 'test/unit/gateway/core/cache/missing-names.test.ts',
       title: 'an authority that always gets more members keeps what it lacks for a minute',

@@ -190,6 +190,17 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title: 'a stream that must be replaced is replaced before its first response',
+    file: 'authorities/core/sources/management-server.ts',
+    from: "if (!this.#stream.mustRestart || this.#health.kind !== 'live') return;",
+    to: 'if (!this.#stream.mustRestart) return;',
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/source-variants.test.ts',
+      title:
+        'a source that never answers trips, although a client comes and goes with its wildcard',
+    },
+  },
+  {
     title: 'a stream that the gateway ends itself counts as a failure of the source',
     file: 'authorities/core/sources/source-health.ts',
     from: "const isShort = !stable && end.detectedBy !== 'gateway';",

@@ -155,10 +155,19 @@ export class GroupResources {
     for (const entry of entriesOf(this.#inUse().candidate, demand)) {
       this.#serveTo(demand, entry, nowMs);
     }
-    // Another group may have served it before, and the source has lacked it since: no event follows.
-    const isHeld = this.#served.holds(demand.typeUrl, demand.name);
-    if (isHeld && this.#inUse().index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);
+    this.#judgeAdopted(demand, nowMs);
     this.#tellAnswer(demand, nowMs);
+  }
+
+  /**
+   * The primary may have lacked for long what another group served before, and then no event follows. While it is
+   * away, the return to it looks at all.
+   */
+  #judgeAdopted(demand: Demand, nowMs: number): void {
+    const adopted = this.covered(demand).filter(({ from }) => from === ADOPTED);
+    const { index, candidate } = this.#inUse();
+    const isJudge = adopted.length > 0 && index === 0 && candidate.source.facts().live;
+    if (isJudge) this.#queueAbsentOf(adopted, nowMs);
   }
 
   /**

@@ -421,7 +421,8 @@ export class ManagementServer implements Source {
   }
 
   #restartIfStuck(nowMs: number): void {
-    if (!this.#stream.mustRestart) return;
+    // Before the first response it could last for ever: a source that never answers has a deadline for each stream.
+    if (!this.#stream.mustRestart || this.#health.kind !== 'live') return;
     const reason = 'only a new stream makes the source send a name again';
     this.#effects.push({ kind: 'hang_up', reason });
     this.#stream.handleEnded();

@@ -142,15 +142,16 @@ export class RestPolls {
    * The server answered a poll.
    *
    * @param answer its `body` is empty without one; equal bodies have equal digests
+   * @returns undefined: the server still does not have the type, which is no sign that it serves any
    */
   handleAnswer(
     typeUrl: string,
     answer: { readonly status: number; readonly body: string; readonly digest: string },
     nowMs: number,
-  ): PollOutcome {
+  ): PollOutcome | undefined {
     const type = this.#types.get(typeUrl);
     /* c8 ignore next -- only polls of known types are answered */
-    if (!type) return { kind: 'alive' };
+    if (!type) return undefined;
     const { status, body, digest } = answer;
     const wasUnserved = type.isUnserved;
     type.isUnserved = status === 404;
@@ -165,7 +166,7 @@ export class RestPolls {
     const reason = `HTTP ${status}${quoted(body)}`;
     const isServing = [...this.#types.values()].some(({ isUnserved }) => !isUnserved);
     if (status === 404 && isServing) {
-      return wasUnserved ? { kind: 'alive' } : { kind: 'unserved', typeUrl, reason };
+      return wasUnserved ? undefined : { kind: 'unserved', typeUrl, reason };
     }
     return ended(codeOf(status), reason);
   }

@@ -188,15 +188,14 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   // An oversize response proves that the server is alive: it has an alarm of its own and does not
   // trip.
   if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
-  const isOwn = end.detectedBy === 'gateway';
-  const failures = state.failures + (isOwn ? 0 : 1);
+  const failures = state.failures + 1;
   const refused = isRefusal(end);
   const silent = end.detectedBy === 'deadline' && !state.suspect;
   const reason: TripReason | null = refused
     ? 'refused'
     : silent
       ? 'silent'
-      : !isOwn && (state.suspect || failures >= timers.failedAttemptLimit)
+      : state.suspect || failures >= timers.failedAttemptLimit
         ? 'unreachable'
         : null;
   // A lost probe has already cost seconds: the attempt that decides is short, and starts at once.

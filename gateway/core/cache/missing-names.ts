@@ -169,17 +169,19 @@ export class MissingNames<Glob extends Remembering> {
     const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
     const undecided = (): number => sum(globsOf(authority), undecidedIn);
     const total = (): number => sum(globsOf(authority), knownIn) + undecided();
+    const away = new Map<ResourceName, string>();
     const open = {
-      isOpen: ({ typeUrl, name }: HeldName<MissingName>): boolean => {
-        if (isCurrent(typeUrl, name.glob)) return isGrowing;
-        // Whole sets do not wait for a source that is away.
-        this.#endDoubt(globOf(typeUrl, name.glob));
+      isOpen: ({ typeUrl, name: { glob } }: HeldName<MissingName>): boolean => {
+        if (isCurrent(typeUrl, glob)) return isGrowing;
+        away.set(glob, typeUrl);
         return true;
       },
       undecided,
       againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
     };
     const { due, guarded } = hold.takeDue(total, nowMs, open, this.#room);
+    // Whole sets do not wait for a source that is away.
+    for (const [glob, typeUrl] of away) this.#endDoubt(globOf(typeUrl, glob));
     if (guarded) onHeldBack?.({ authority, ...guarded });
     for (const { typeUrl, name } of due) {
       const entry = globOf(typeUrl, name.glob);

@@ -107,6 +107,25 @@ t.test('a wildcard that is left and subscribed again gets a new stream (seed 68)
   t.end();
 });
 
+t.test(
+  'a source that never answers trips, although a client comes and goes with its wildcard',
+  (t) => {
+    const server = serverOf({ apiType: 'AGGREGATED_GRPC' });
+    const wildcard = oldStyleName('', '*');
+    server.subscribe(TYPE_URL.secret, oldStyleName('', 'a'), LISTENER, 0);
+    server.subscribe(CDS, wildcard, LISTENER, 0);
+    server.takeEffects(0);
+    for (let nowMs = 3_000; nowMs <= 15_000; nowMs += 3_000) {
+      server.unsubscribe(CDS, wildcard, LISTENER, nowMs);
+      server.subscribe(CDS, wildcard, LISTENER, nowMs);
+      server.handleTimer(nowMs);
+      server.takeEffects(nowMs);
+    }
+    t.equal(server.health.tripped, 'silent');
+    t.end();
+  },
+);
+
 t.test('a heartbeat of a member that expired here gets a new stream at once (seed 5003)', (t) => {
   const server = serverOf({ apiType: 'AGGREGATED_GRPC' });
   server.subscribe(CDS, oldStyleName('', '*'), LISTENER, 0);
