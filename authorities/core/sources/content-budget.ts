@@ -20,6 +20,14 @@ export const UNLIMITED_CONTENT: ContentLimits = Object.freeze({
   maxBytes: Infinity,
 });
 
+/** Resources of one source that were refused for lack of room. */
+export interface Unroomed {
+  /** A count. */
+  readonly resources: number;
+  /** Of the encoded resources. */
+  readonly bytes: number;
+}
+
 /** The bytes that all sources hold together. */
 export class ContentTotal {
   readonly maxBytes: number;
@@ -99,6 +107,14 @@ export class ContentBudget {
     return isNew && this.#total.isShort
       ? 'is new, and the gateway is short of memory (limits.max_heap_percent)'
       : undefined;
+  }
+
+  /** Is there room for what was refused, all of it? */
+  hasRoomFor({ resources, bytes }: Unroomed): boolean {
+    const { maxResources, maxBytes } = this.#limits;
+    const more = bytes + resources * RESOURCE_COST_BYTES;
+    const isFull = this.#resources + resources > maxResources || this.#bytes + more > maxBytes;
+    return !isFull && this.#total.bytes + more <= this.#total.maxBytes && !this.#total.isShort;
   }
 
   /** @param heldBytes as for `refusal` */

@@ -65,6 +65,9 @@ export type ServerEffect =
  */
 const MAX_WAITING_ACK_BYTES = 1_024 * 1_024;
 
+/** A source whose resources had no room gets a new stream no sooner than this after the last. Milliseconds. */
+const ROOM_AFTER_MS = 60_000;
+
 export interface UnservedType {
   readonly typeUrl: string;
   readonly reason: string;
@@ -125,6 +128,8 @@ export class ManagementServer implements Source {
   #isOver = false;
   /** What came from the source while portions of a response were left, in order. */
   readonly #behind = new Fifo<(nowMs: number) => void>();
+  /** When to look for room for what was refused; undefined: nothing was refused for lack of room. */
+  #lookForRoomMs: number | undefined;
   /** Groups that keep the source connected without subscriptions (`prewarm: connected`). */
   readonly #warmedFor = new Set<Listener>();
 
@@ -305,6 +310,7 @@ export class ManagementServer implements Source {
     this.#updatePaused();
     if (!this.#stream.inPortions.isDecoded) return;
     this.#step({ kind: 'first_response' }, nowMs);
+    if (this.contents.unroomed.resources > 0) this.#lookForRoomMs ??= nowMs + ROOM_AFTER_MS;
     this.#restartIfStuck(nowMs);
     this.#endIfUnread();
   }
@@ -378,6 +384,7 @@ export class ManagementServer implements Source {
       this.#stream.handleTimer(nowMs);
     }
     this.#restartIfStuck(nowMs);
+    this.#restartIfRoom(nowMs);
     this.#step({ kind: 'timer' }, nowMs);
   }
 
@@ -392,7 +399,8 @@ export class ManagementServer implements Source {
 
   #contentDeadlines(): readonly (number | undefined)[] {
     const { nextExpiryMs } = this.contents;
-    return this.#isOpen() ? [nextExpiryMs, this.#stream.nextDeadlineMs()] : [nextExpiryMs];
+    if (!this.#isOpen()) return [nextExpiryMs];
+    return [nextExpiryMs, this.#stream.nextDeadlineMs(), this.#lookForRoomMs];
   }
 
   #tokenDeadlineMs(): number | undefined {
@@ -423,7 +431,21 @@ export class ManagementServer implements Source {
   #restartIfStuck(nowMs: number): void {
     // Before the first response it could last for ever: a source that never answers has a deadline for each stream.
     if (!this.#stream.mustRestart || this.#health.kind !== 'live') return;
-    const reason = 'only a new stream makes the source send a name again';
+    this.#restart('only a new stream makes the source send a name again', nowMs);
+  }
+
+  /** A source does not repeat what was refused, as long as it does not change. On a new stream it does. */
+  #restartIfRoom(nowMs: number): void {
+    const lookMs = this.#lookForRoomMs;
+    if (lookMs === undefined || nowMs < lookMs || this.isMidResponse) return;
+    const { unroomed, budget } = this.contents;
+    this.#lookForRoomMs = unroomed.resources > 0 ? nowMs + ROOM_AFTER_MS : undefined;
+    if (this.#lookForRoomMs === undefined || this.#health.kind !== 'live') return;
+    if (budget.hasRoomFor(unroomed))
+      this.#restart('resources were refused, and there is room', nowMs);
+  }
+
+  #restart(reason: string, nowMs: number): void {
     this.#effects.push({ kind: 'hang_up', reason });
     this.#stream.handleEnded();
     this.#step({ kind: 'ended', end: { code: 0, message: reason, detectedBy: 'gateway' } }, nowMs);

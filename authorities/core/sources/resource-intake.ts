@@ -31,6 +31,8 @@ export interface Taken {
   readonly reason?: string | undefined;
 }
 
+type Admitted = Projected & { readonly unroomedBytes?: number };
+
 export class ResourceIntake {
   readonly #contents: SourceContents;
   readonly #answers: Answers;
@@ -64,7 +66,7 @@ export class ResourceIntake {
     }
     const projected = this.#admitted(name, typeUrl, resource.typeUrl, resource.body);
     if (!projected.ok) {
-      const glob = this.#contents.refuse(typeUrl, name);
+      const glob = this.#contents.refuse(typeUrl, name, projected.unroomedBytes);
       if (glob) this.#answers.handleMember(glob, 'part', nowMs);
       return { name, reason: projected.reason };
     }
@@ -85,13 +87,13 @@ export class ResourceIntake {
   }
 
   /** Reads the resource if the budget of the source has room for it. */
-  #admitted(name: ResourceName, typeUrl: string, bodyTypeUrl: string, body: Uint8Array): Projected {
+  #admitted(name: ResourceName, typeUrl: string, bodyTypeUrl: string, body: Uint8Array): Admitted {
     const { budget } = this.#contents;
     const held = this.#contents.entry(typeUrl, name)?.projection;
     const heldBytes = held?.field.bytes.length;
     // Before the work of reading it, and again with its exact size.
     const early = heldBytes === undefined ? budget.refusal(body.length, undefined) : undefined;
-    if (early !== undefined) return { ok: false, reason: early };
+    if (early !== undefined) return { ok: false, reason: early, unroomedBytes: body.length };
     // A server may resend all resources for the sake of one, so the bytes that are held are not read
     // again.
     if (held && bodyTypeUrl === typeUrl && hasBody(held, body)) {
@@ -99,8 +101,9 @@ export class ResourceIntake {
     }
     const projected = readResource(name, typeUrl, bodyTypeUrl, body);
     if (!projected.ok) return projected;
-    const reason = budget.refusal(projected.projection.field.bytes.length, heldBytes);
-    return reason === undefined ? projected : { ok: false, reason };
+    const bytes = projected.projection.field.bytes.length;
+    const reason = budget.refusal(bytes, heldBytes);
+    return reason === undefined ? projected : { ok: false, reason, unroomedBytes: bytes };
   }
 
   /**

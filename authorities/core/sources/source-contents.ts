@@ -7,7 +7,7 @@
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, globKeyOfText, type ResourceName } from '../../../protos/resource-name.js';
-import { ContentBudget } from './content-budget.js';
+import { ContentBudget, type Unroomed } from './content-budget.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
 
@@ -64,8 +64,11 @@ interface Collection {
   entries: Map<string, SourceEntry>;
   /** Of the resources in `entries`. */
   bytes: number;
-  /** Names whose resources were rejected. They exist at the source, so they are not absent. */
-  readonly refused: Set<string>;
+  /**
+   * Names whose resources were rejected. They exist at the source, so they are not absent. With the bytes for
+   * which there was no room; 0: rejected for another reason.
+   */
+  readonly refused: Map<string, number>;
   /** The gateway rejected further members and does not remember which: none is proven absent. */
   hasForgotten: boolean;
 }
@@ -94,6 +97,7 @@ export class SourceContents {
   readonly answersWholly: (typeUrl: string) => boolean;
   readonly budget: ContentBudget;
   #refusedNames = 0;
+  readonly #unroomed = { resources: 0, bytes: 0 };
 
   /**
    * @param answersWholly default: of every type. If not, a missing member of an answered glob
@@ -310,21 +314,26 @@ export class SourceContents {
   /**
    * The gateway rejected a resource from the source. Held content stays.
    *
+   * @param unroomedBytes its size, if there was no room for it
    * @returns the glob that the resource answers nevertheless; none if the name is also subscribed
    * by itself, as in `put`.
    */
-  refuse(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
+  refuse(typeUrl: string, name: ResourceName, unroomedBytes = 0): SourceSubscription | undefined {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
     const isAsked = collection.singletons.has(name.key);
-    if (!collection.refused.has(name.key)) {
-      // Subscribed names are bounded by the gateway; members are invented by the source.
-      if (isAsked || this.#refusedNames < MAX_REFUSED_NAMES) {
-        collection.refused.add(name.key);
-        this.#refusedNames++;
-      } else collection.hasForgotten = true;
-    }
+    this.#forgetRefused(collection, name.key);
+    // Subscribed names are bounded by the gateway; members are invented by the source.
+    if (isAsked || this.#refusedNames < MAX_REFUSED_NAMES) {
+      collection.refused.set(name.key, unroomedBytes);
+      this.#countRefused(1, unroomedBytes);
+    } else collection.hasForgotten = true;
     return isAsked ? undefined : collection.glob;
+  }
+
+  /** What the source has, as far as known, and was refused for lack of room since its stream began. */
+  get unroomed(): Unroomed {
+    return this.#unroomed;
   }
 
   /** Number of resources so far that were not held when they came. */
@@ -542,13 +551,21 @@ export class SourceContents {
 
   /** @returns whether the name was refused */
   #forgetRefused({ refused }: Collection, key: string): boolean {
-    const had = refused.delete(key);
-    if (had) this.#refusedNames--;
-    return had;
+    const unroomedBytes = refused.get(key);
+    if (unroomedBytes === undefined) return false;
+    this.#countRefused(-1, unroomedBytes);
+    return refused.delete(key);
+  }
+
+  #countRefused(count: 1 | -1, unroomedBytes: number): void {
+    this.#refusedNames += count;
+    if (unroomedBytes === 0) return;
+    this.#unroomed.resources += count;
+    this.#unroomed.bytes += count * unroomedBytes;
   }
 
   #clearRefused(collection: Collection): void {
-    this.#refusedNames -= collection.refused.size;
+    for (const unroomedBytes of collection.refused.values()) this.#countRefused(-1, unroomedBytes);
     collection.refused.clear();
     collection.hasForgotten = false;
   }
@@ -563,7 +580,7 @@ export class SourceContents {
         singletons: new Map(),
         entries: new Map(),
         bytes: 0,
-        refused: new Set(),
+        refused: new Map(),
         hasForgotten: false,
       };
       type.set(globKey, collection);

@@ -193,3 +193,55 @@ t.test('a source that is closed counts no more', (t) => {
   t.equal(total.bytes, 0);
   t.end();
 });
+
+t.test(
+  'what was refused for lack of room is requested on a new stream once all of it has room',
+  (t) => {
+    const { server, send, ask, pump } = start({ maxResources: 3, maxBytes: Infinity });
+    ask('x/*');
+    ask('y/a');
+    send(['y/a', 'x/a', 'x/b', 'x/c', 'x/d']);
+    t.same(server.contents.unroomed, { resources: 2, bytes: 2 * KIB });
+    const { epoch } = server.health;
+    send([], ['x/a']);
+    server.handleTimer(60_000);
+    t.equal(server.health.kind, 'live', 'room for one of two');
+    server.unsubscribe(THING, nameOf(thing('c', 'y/a')), LISTENER, 60_001);
+    pump();
+    server.handleTimer(119_999);
+    t.equal(server.health.kind, 'live', 'not before a minute is over');
+    t.ok((server.nextDeadlineMs() ?? Infinity) <= 120_000);
+    server.handleTimer(120_000);
+    t.match(server.takeEffects(120_000), [
+      { kind: 'hang_up', reason: 'resources were refused, and there is room' },
+      { kind: 'lost', end: { detectedBy: 'gateway' } },
+    ]);
+    server.handleTimer(121_000);
+    t.equal(server.health.epoch, epoch + 1);
+    t.same(server.contents.unroomed, { resources: 0, bytes: 0 });
+    server.handleAttemptEvent(server.health.epoch, { kind: 'writable' }, 121_000);
+    pump();
+    t.equal(send(['x/c', 'x/d']), undefined);
+    t.equal(server.contents.budget.resources, 3, 'x/b is held, and was not sent again');
+    t.end();
+  },
+);
+
+t.test('a source gets no new stream for what it has mended or what is too large', (t) => {
+  let isShort = true;
+  const total = new ContentTotal(Infinity, () => isShort);
+  const { server, send, ask } = start({ maxResources: 9, maxBytes: Infinity }, total);
+  ask('x/a');
+  ask('x/b');
+  t.match(send(['x/a', 'x/b']), /short of memory/);
+  send([], ['x/b']);
+  t.same(server.contents.unroomed, { resources: 1, bytes: KIB });
+  server.handleTimer(60_000);
+  t.equal(server.health.kind, 'live', 'memory is short');
+  isShort = false;
+  t.equal(send(['x/a']), undefined);
+  server.handleTimer(120_000);
+  t.equal(server.health.kind, 'live', 'the source sent it again by itself');
+  t.equal(server.nextDeadlineMs(), undefined, 'nothing to look for');
+  t.end();
+});
