@@ -68,6 +68,8 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   readonly #handlers: AttemptHandlers;
   /** By path: one stream, or one per type. Undefined: the server does not serve that type. */
   readonly #calls = new Map<string, Call | undefined>();
+  /** The paths that sent a response. */
+  readonly #answered = new Set<string>();
   readonly #loadCalls = new Set<GrpcLoadCall>();
   readonly #callOptions: grpc.CallOptions;
   /** Values of headers that no log may show. */
@@ -167,6 +169,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
     this.#calls.set(path, call);
     call.on('data', (bytes: Buffer) => {
       this.#inTurn(() => {
+        this.#answered.add(path);
         this.#takeMessage(bytes);
       });
     });
@@ -194,11 +197,15 @@ class GrpcAttempt implements Attempt, ConnectionUser {
     this.#handlers.onMessage(bytes);
   }
 
-  /** A server that lacks one of several types serves the others. Any other end is the end of all. */
+  /**
+   * A server that lacks one of several types serves the others. Any other end is the end of all, also that of a type
+   * that it served: its content would freeze.
+   */
   #handleStatus(path: string, typeUrl: string, status: grpc.StatusObject): void {
     this.#calls.set(path, undefined);
     const isServing = [...this.#calls.values()].some((call) => call !== undefined);
-    if (status.code === grpc.status.UNIMPLEMENTED && isServing) {
+    const isUnserved = status.code === grpc.status.UNIMPLEMENTED && !this.#answered.has(path);
+    if (isUnserved && isServing) {
       this.#handlers.onTypeUnserved(typeUrl, withoutSecrets(status.details, this.#secrets));
       return;
     }

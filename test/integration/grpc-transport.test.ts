@@ -13,6 +13,7 @@ import t, { type Test } from 'tap';
 import { grpcTransport } from '../../authorities/grpc-transport.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { Attempt } from '../../authorities/transport.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
 import { DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
@@ -27,6 +28,8 @@ interface Outcome {
   /** The first message, or the end of the stream. */
   readonly first: Promise<Buffer | StreamEnd>;
   readonly end: Promise<StreamEnd>;
+  /** The first type that the server does not serve. */
+  readonly unserved: Promise<string>;
 }
 
 /** @param request sent once the source is connected */
@@ -35,6 +38,8 @@ function dial(t: Test, spec: GrpcSourceSpec, request?: Uint8Array): Outcome {
   let settleEnd: (value: StreamEnd) => void = () => undefined;
   const first = new Promise<Buffer | StreamEnd>((resolve) => (settleFirst = resolve));
   const end = new Promise<StreamEnd>((resolve) => (settleEnd = resolve));
+  let settleUnserved: (typeUrl: string) => void = () => undefined;
+  const unserved = new Promise<string>((resolve) => (settleUnserved = resolve));
   const attempt = grpcTransport.dial(spec, NO_IDENTITY, {
     onMessage: (bytes) => {
       settleFirst(Buffer.from(bytes));
@@ -44,7 +49,9 @@ function dial(t: Test, spec: GrpcSourceSpec, request?: Uint8Array): Outcome {
       if (request) attempt.send({ typeUrl: '', bytes: request });
     },
     onAlive: () => undefined,
-    onTypeUnserved: () => undefined,
+    onTypeUnserved: (typeUrl) => {
+      settleUnserved(typeUrl);
+    },
     onEnd: (reason) => {
       settleFirst(reason);
       settleEnd(reason);
@@ -53,7 +60,7 @@ function dial(t: Test, spec: GrpcSourceSpec, request?: Uint8Array): Outcome {
   t.teardown(() => {
     attempt.cancel();
   });
-  return { attempt, first, end };
+  return { attempt, first, end, unserved };
 }
 
 function sourceAt(port: number, change: Partial<GrpcSourceSpec> = {}): GrpcSourceSpec {
@@ -104,6 +111,41 @@ t.test(
     t.teardown(server.stop);
     const { end } = dial(t, sourceAt(server.port), Buffer.from('x'));
     t.match(await end, { code: 8, detectedBy: 'oversize' });
+  },
+);
+
+t.test(
+  'UNIMPLEMENTED ends the stream of one type if it sent nothing, and else the whole attempt',
+  async (t) => {
+    const server = await startRawServer(
+      grpc.ServerCredentials.createInsecure(),
+      (call, request) => {
+        if (String(request) === 'answer') call.write(request);
+        else call.emit('error', { code: grpc.status.UNIMPLEMENTED, details: 'no more' });
+      },
+      [
+        '/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters',
+        '/envoy.service.endpoint.v3.EndpointDiscoveryService/DeltaEndpoints',
+      ],
+    );
+    t.teardown(server.stop);
+    const { attempt, first, end, unserved } = dial(
+      t,
+      sourceAt(server.port, { apiType: 'DELTA_GRPC' }),
+    );
+    attempt.send({ typeUrl: TYPE_URL.cluster, bytes: Buffer.from('answer') });
+    await first;
+    attempt.send({ typeUrl: TYPE_URL.clusterLoadAssignment, bytes: Buffer.from('fail') });
+    t.equal(await unserved, TYPE_URL.clusterLoadAssignment);
+    attempt.send({ typeUrl: TYPE_URL.clusterLoadAssignment, bytes: Buffer.from('ignored') });
+    const other = dial(t, sourceAt(server.port, { apiType: 'DELTA_GRPC' }));
+    other.attempt.send({ typeUrl: TYPE_URL.clusterLoadAssignment, bytes: Buffer.from('answer') });
+    await other.first;
+    other.attempt.send({ typeUrl: TYPE_URL.cluster, bytes: Buffer.from('answer') });
+    other.attempt.send({ typeUrl: TYPE_URL.clusterLoadAssignment, bytes: Buffer.from('fail') });
+    t.match(await other.end, { code: 12, message: 'no more', detectedBy: 'stream' });
+    attempt.send({ typeUrl: TYPE_URL.cluster, bytes: Buffer.from('fail') });
+    t.match(await end, { code: 12 }, 'no type is served any more');
   },
 );
 

@@ -1,5 +1,5 @@
 /**
- * A gRPC server that speaks delta ADS as raw bytes and is fully scripted by the test, for behaviour
+ * A gRPC server that speaks delta ADS, or delta streams of one type, as raw bytes and is fully scripted by the test, for behaviour
  * that no real control plane shows on purpose.
  */
 import * as grpc from '@grpc/grpc-js';
@@ -8,17 +8,17 @@ export type RawCall = grpc.ServerDuplexStream<Buffer, Buffer>;
 
 const identity = (bytes: Buffer): Buffer => bytes;
 
-const SERVICE: grpc.ServiceDefinition = {
-  deltaAggregatedResources: {
-    path: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: identity,
-    requestDeserialize: identity,
-    responseSerialize: identity,
-    responseDeserialize: identity,
-  },
-};
+const DELTA_ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+
+const methodAt = (path: string): grpc.MethodDefinition<Buffer, Buffer> => ({
+  path,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: identity,
+  requestDeserialize: identity,
+  responseSerialize: identity,
+  responseDeserialize: identity,
+});
 
 export interface RawServer {
   readonly port: number;
@@ -29,27 +29,33 @@ export interface RawServer {
   readonly stop: () => void;
 }
 
-/** @param onRequest called for each request of each stream. */
+/**
+ * @param onRequest called for each request of each stream
+ * @param paths of the methods that it serves; default: delta ADS
+ */
 export async function startRawServer(
   credentials: grpc.ServerCredentials,
   onRequest: (call: RawCall, request: Buffer) => void = () => undefined,
+  paths: readonly string[] = [DELTA_ADS],
 ): Promise<RawServer> {
   const calls: RawCall[] = [];
   const requests: Buffer[] = [];
   const server = new grpc.Server();
-  server.addService(SERVICE, {
-    deltaAggregatedResources: (call: RawCall) => {
-      calls.push(call);
-      call.on('error', () => undefined);
-      call.on('end', () => {
-        call.end();
-      });
-      call.on('data', (bytes: Buffer) => {
-        requests.push(bytes);
-        onRequest(call, bytes);
-      });
-    },
-  });
+  const serve = (call: RawCall): void => {
+    calls.push(call);
+    call.on('error', () => undefined);
+    call.on('end', () => {
+      call.end();
+    });
+    call.on('data', (bytes: Buffer) => {
+      requests.push(bytes);
+      onRequest(call, bytes);
+    });
+  };
+  server.addService(
+    Object.fromEntries(paths.map((path) => [path, methodAt(path)])),
+    Object.fromEntries(paths.map((path) => [path, serve])),
+  );
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync('127.0.0.1:0', credentials, (error, bound) => {
       if (error) reject(error);
