@@ -30,6 +30,8 @@ interface RememberedMember {
   readonly key: string;
   /** As of `Tombstone`. */
   readonly joinedSeq: number;
+  /** The guard has decided that it stays, although the source lacks it (`then: keep`). */
+  isKept?: boolean;
 }
 
 /** A removed member; kept so that returning clients receive the removal (invariant 18). */
@@ -196,7 +198,10 @@ export class Collection {
     return (this.#wholeSet ??= new WholeSet(this.members));
   }
 
-  /** @returns remembered names that are not members: probably removed while no client subscribed. */
+  /**
+   * @returns remembered names that are not members: probably removed while no client subscribed. Without those that
+   *   the guard keeps
+   */
   handleComplete(isProof: boolean): readonly string[] {
     this.complete = true;
     for (const [key, removedAtMs] of this.#earlier) this.#bury(key, removedAtMs);
@@ -205,8 +210,27 @@ export class Collection {
     this.proven = true;
     this.#lacking = new Map(this.#gone().map((one) => [one.key, one]));
     this.#remembered = [];
-    this.isDoubted = this.#lacking.size > 0;
-    return [...this.#lacking.keys()];
+    const undecided = [...this.#lacking.values()].filter(({ isKept }) => isKept !== true);
+    this.isDoubted = undecided.length > 0;
+    return undecided.map(({ key }) => key);
+  }
+
+  /** The guard has decided that a remembered name stays, until it is a member again. */
+  keepRemembered(key: string): void {
+    const lacking = this.#lacking.get(key);
+    if (lacking) lacking.isKept = true;
+  }
+
+  /**
+   * The source proves that all remembered names are gone.
+   *
+   * @returns whether any was removed
+   */
+  removeRemembered(nowMs: number): boolean {
+    this.handleComplete(true);
+    const removed = [...this.#lacking.keys()].filter((key) => this.settleRemembered(key, nowMs));
+    this.isDoubted = false;
+    return removed.length > 0;
   }
 
   /** Removes a remembered name unless it is a member again. @returns whether it was removed. */

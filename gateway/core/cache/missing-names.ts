@@ -179,9 +179,12 @@ export class MissingNames<Glob extends Remembering> {
       undecided,
       againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
     };
-    const { due, guarded } = hold.takeDue(total, nowMs, open, this.#room);
+    const { due, guarded, kept } = hold.takeDue(total, nowMs, open, this.#room);
     // Whole sets do not wait for a source that is away.
     for (const [glob, typeUrl] of away) this.#endDoubt(globOf(typeUrl, glob));
+    for (const { typeUrl, name } of kept) {
+      globOf(typeUrl, name.glob)?.collection.keepRemembered(name.member);
+    }
     if (guarded) onHeldBack?.({ authority, ...guarded });
     for (const { typeUrl, name } of due) {
       const entry = globOf(typeUrl, name.glob);

@@ -505,10 +505,7 @@ export class ResourceCache implements ResourceWatcher {
 
   /** Access to a collection was denied, or the collection does not exist: no guard is needed. */
   #forgetLost({ collection }: GlobEntry): void {
-    const missing = collection.handleComplete(true);
-    for (const key of missing) collection.settleRemembered(key, this.#directory.nowMs);
-    collection.isDoubted = false;
-    if (missing.length > 0) this.#collectionChanges++;
+    if (collection.removeRemembered(this.#directory.nowMs)) this.#collectionChanges++;
   }
 
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void {

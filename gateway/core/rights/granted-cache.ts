@@ -210,8 +210,7 @@ function deniedGlob(
   const limits = { tombstonesPerCollection: held.length, tombstoneMaxAgeMs: Infinity };
   const collection = new Collection(glob, limits);
   collection.restore({ typeUrl, glob, members: held, removed: [], knownAtMs: 0 }, 0);
-  for (const key of collection.handleComplete(true)) collection.settleRemembered(key, 0);
-  collection.isDoubted = false;
+  collection.removeRemembered(0);
   const error = denial.isHidden ? undefined : denial.status;
   return { typeUrl, collection, subscribers: new Set(), payer: undefined, error, denial };
 }

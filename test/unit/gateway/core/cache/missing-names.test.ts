@@ -94,6 +94,28 @@ t.test(
   },
 );
 
+t.test('with `then: keep`, the guard decides once: a reconnect raises no doubt again', (t) => {
+  const { glob, missing } = globThatMisses('cloud', 'a', 'b');
+  const { names, events } = setUp([glob]);
+  const guard = { ...POLICY.deletionGuard, count: 1, then: 'keep' as const };
+  names.add(glob, missing, { ...POLICY, deletionGuard: guard }, 0);
+  names.handleTimer(WAIT_MS);
+  t.equal(glob.collection.isDoubted, true);
+  names.handleTimer(WAIT_MS + GUARD_WAIT_MS);
+  t.strictSame(events, ['settled cloud']);
+  t.equal(glob.collection.nameCount, 3, 'clients may hold them');
+  t.strictSame(glob.collection.handleComplete(true), [], 'the source says the same again');
+  t.equal(glob.collection.isDoubted, false);
+  const again = cds('g/a', 'cloud');
+  glob.collection.put(projectionOf(CDS, again, 'v1'));
+  t.equal(glob.collection.handleComplete(true).length, 0);
+  t.equal(glob.collection.removeRemembered(1), true, 'the collection does not exist any more');
+  t.equal(glob.collection.isBuried(cds('g/b', 'cloud')), true);
+  t.equal(glob.collection.isBuried(again), false);
+  t.equal(glob.collection.removeRemembered(1), false);
+  t.end();
+});
+
 t.test(
   'while an authority gets more members, it keeps those that it lacks, a minute at most (seed 154231)',
   (t) => {
