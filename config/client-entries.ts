@@ -46,7 +46,7 @@ function warnOfCovered(entry: Cursor, rules: readonly ClientRule[], index: numbe
   const before = coveringRule(rules, index);
   if (before === -1) return;
   entry.warn(
-    `decides for no client: clients[${before}] matches all of its clients first`,
+    `never applies: clients[${before}] comes first and matches all of its clients`,
     `put it before clients[${before}]`,
     'key',
   );

@@ -20,11 +20,11 @@ export interface SettingOption {
 
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxClients:
-    'Concurrent client streams, and clients that poll (one for each type and list of names). A client that polls and is idle gives way. Otherwise the gateway ends a further stream with RESOURCE_EXHAUSTED.',
+    'Concurrent client streams, and clients that poll (one for each type and list of names). When all are taken, the gateway drops the client that polls and has been idle for the longest time. If there is none, it ends the new stream with RESOURCE_EXHAUSTED.',
   maxPeerPercent:
-    'Part of the quotas of streams, names, upstream names, node groups, first syncs and buffered bytes that one peer (its identity, else its address) may take, in percent of what the other peers leave. See SECURITY.md, "Quotas".',
+    'Part of the quotas of streams, names, upstream names, node groups, first syncs and buffered bytes that one peer (its identity, else its address) may take, in percent of the part that the other peers leave free. See SECURITY.md, "Quotas".',
   peerRequestsPerSecond:
-    'Requests a second of one peer, after a burst of twice as many. 10 KB count as one more request. The gateway reads the streams of a faster peer later, and refuses its polls (Fetch, REST) until then.',
+    'Requests a second of one peer; a burst may have twice as many. Each 10 KB of a request count as one more request. The gateway reads the streams of a faster peer later, and refuses its polls (Fetch, REST) until then.',
   maxNames:
     'Subscriptions of all clients: a name counts once for each client. The gateway refuses further names with RESOURCE_EXHAUSTED.',
   maxUpstreamNames:
@@ -40,10 +40,10 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxResourcesPerSource:
     'Resources that the gateway keeps of one source. It refuses further ones (NACK).',
   maxContentPerSourceBytes:
-    'Resources of one source in bytes, with 1KiB more for each. The gateway refuses further ones (NACK).',
+    'Bytes of the resources that the gateway keeps of one source; each resource counts 1KiB more than its size. The gateway refuses further ones (NACK).',
   maxContentBytes: 'The same for all sources together.',
   maxStreamsPerConnection:
-    'Concurrent streams of one client connection; a further stream waits. A connection begins with 100, and gets 100 more whenever half of them are open.',
+    'Concurrent streams of one client connection; a further stream waits. With a value above 100, a connection begins with 100, and gets 100 more whenever half of its streams are open, up to this value.',
   maxNamesPerClient:
     'Subscribed names of one client, over all types. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
   maxNamesPerRequest:
@@ -51,7 +51,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxUnsubscribedNames:
     'Names and globs without a subscriber that the cache keeps for `limits.unsubscribed_linger`. With more, the cache drops the oldest at once.',
   unsubscribedLingerMs:
-    'After the stream of its last client ended, the gateway keeps a name or glob cached and subscribed at its source for this long, for clients that return. It keeps what a client unsubscribed for 2s at most.',
+    'After the stream of its last client ended, the gateway keeps a name or glob cached and subscribed at its source for this long, for clients that return. It keeps a name that a client unsubscribed for at most 2s.',
   maxRequestBytes:
     'Largest request that the gateway accepts from a client. It ends the stream of a larger one with RESOURCE_EXHAUSTED.',
   maxResourcesPerResponse:
@@ -65,7 +65,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   missingClusterWaitMs:
     'With `missing_cluster_answer: placeholder`, the gateway sends the placeholder for a cluster that is still missing after this time. gRPC clients give up a cluster after 15s.',
   unanswerableWaitMs:
-    'With `unanswerable_stream: end`, the gateway ends a stream on which it could not send any response for this long. gRPC clients give up names after 15s.',
+    'With `unanswerable_stream: end`, the gateway ends a stream this long after its first request if it could not send any response. gRPC clients give up names after 15s.',
   pollWaitMs:
     'How long a request of a client that polls (Fetch, REST) waits for content that the gateway does not know yet. Envoy waits for `request_timeout`, by default 1s.',
   pollLeaseMs:
@@ -111,7 +111,7 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'port_offset',
-    doc: 'Number that the gateway adds to the ports of clients, admin and probes, so that one flag moves all of them beside another gateway. The commands read the variable too. A port 0 stays 0.',
+    doc: 'Number that the gateway adds to the ports of clients, admin and probes, so that a second gateway on the same host needs one flag only. The commands read the variable as well. A port 0 stays 0.',
     format: 'port-offset',
     default: 0,
   },

@@ -35,7 +35,7 @@ export function checkTlsFiles(
   if (leaf && key && !leaf.checkPrivateKey(key)) {
     findings.push({
       role: 'key',
-      message: `is not the key of the certificate of ${nameOf(leaf)}`,
+      message: `is not the key of the certificate "${nameOf(leaf)}"`,
       remedy: 'write the key and the certificate that belong together',
     });
   }

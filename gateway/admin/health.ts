@@ -67,7 +67,7 @@ function degradations(context: AdminContext): readonly string[] {
     .slice(0, MAX_GROUPS)
     .map((group) => {
       const troubles = troublesOf(group.candidates, details).map((trouble) => `; ${trouble}`);
-      return `group ${group.id}: no source is available, clients keep what the gateway holds${troubles.join('')}`;
+      return `group ${group.id}: no source is in use, clients keep the cached content${troubles.join('')}`;
     });
   const more = view.groups.filter(isDegraded).length - cached.length;
   const files = [...view.map.sources.keys()].flatMap((name) => {

@@ -41,7 +41,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: '/events',
-    meaning: 'The changes of that page, as server-sent events.',
+    meaning: 'The changes of the page at `/`, as server-sent events.',
     matches: is('/events'),
     handle: follow,
   },
@@ -70,7 +70,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/authorities/<authority>/history',
     meaning:
-      'The last switches since the start (of 500 in all), newest first: when, why, how long after the loss, how long it lasted, and how many names.',
+      'The switches of the authority, among the last 500 of this process, newest first: time, reason, time since the loss, time until the next switch, and number of names.',
     matches: (path) => HISTORY_PATH.test(path),
     handle: history,
   },
@@ -85,7 +85,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/resources/<name>?type=TYPE',
     meaning:
-      'An old-style resource as each node group is served it, while a client subscribes to it; different contents apart.',
+      'An old-style resource as the gateway serves it to each node group, while a client subscribes to it. Node groups with the same content share an entry.',
     matches: startsWith('/resources/'),
     handle: resource,
   },
@@ -182,7 +182,7 @@ export const ROUTES: readonly Route[] = [
     method: 'POST',
     path: '/authorities/<authority>/diff?to=[GROUP/]SOURCE[&from=[GROUP/]SOURCE&wait=10s]',
     meaning:
-      'What would change for clients if that source were forced, without forcing it. The gateway requests the names of its clients from it for up to `wait` (20s at most). One at a time.',
+      'The changes that clients would receive if that source were forced. Nothing is forced: the gateway requests the names of its clients from that source for up to `wait` (20s at most). One at a time.',
     matches: (path) => DIFF_PATH.test(path),
     handle: diff,
   },

@@ -39,7 +39,8 @@ const FLAGS: readonly Flag[] = [
   {
     name: 'authority-map',
     value: 'FILE',
-    meaning: 'Takes the authorities from this map: the first one, if it has no old_style_names.',
+    meaning:
+      'Lists the authorities of this map. Without old_style_names, its first one is --authority.',
   },
   { name: 'ca', value: 'FILE', meaning: 'CA of the gateway (PEM). Default: plaintext.' },
   { name: 'cert', value: 'FILE', meaning: 'Certificate of the client (PEM), with --key.' },

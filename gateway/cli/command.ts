@@ -76,7 +76,10 @@ export const ADMIN_FLAGS: readonly Flag[] = [
     value: 'FILE',
     meaning: 'The token that the gateway requires. Default: TRIBUTARY_ADMIN_TOKEN_FILE.',
   },
-  { name: 'admin-tls', meaning: 'Connects with TLS. So do the next three.' },
+  {
+    name: 'admin-tls',
+    meaning: 'Connects with TLS, as do --admin-ca, --admin-cert and --admin-key.',
+  },
   {
     name: 'admin-ca',
     value: 'FILE',

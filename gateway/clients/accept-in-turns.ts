@@ -11,7 +11,8 @@ interface ServerHandle {
 }
 
 /**
- * The kernel's connection is taken at once, and becomes a socket, with 'connection' and the TLS handshake, in its turn.
+ * Node takes each connection from the kernel at once. The socket, its 'connection' event and its
+ * TLS handshake follow in the turn of the connection.
  *
  * @param server listens. A Node.js without this handle accepts connections as before.
  */

@@ -50,7 +50,7 @@ export class ClientAuthentication {
     this.#tokens = tokens;
   }
 
-  /** A client may have another identity than its connection. */
+  /** The gateway reads tokens: clients on one connection may have different identities. */
   get readsTokens(): boolean {
     return this.#tokens !== undefined;
   }

@@ -38,8 +38,8 @@ interface SocketHandle {
 }
 
 /**
- * Node takes data of a destroyed socket that is still open for an error with an impossible number, and its exception
- * would end the process. Over TLS, data that was read before may follow at once.
+ * If data comes on a destroyed socket that is still open, Node mistakes it for an error number and
+ * throws, which would end the process. Over TLS, data that Node has read already may come at once.
  */
 function stopReading(socket: Socket): void {
   const { _handle: handle } = socket as { _handle?: SocketHandle | null };

@@ -6,9 +6,9 @@ import { peerOf } from './peer.js';
 import type { PollReply, Polls } from './polls.js';
 
 /**
- * A request without content that changed since its version gets no response message, because each
- * DiscoveryResponse would say something else (an empty one of listeners would delete all). gRPC has no
- * status like HTTP's 304. A request without a version always gets the content.
+ * If nothing changed since the version of a request, the client gets this status and no message:
+ * any DiscoveryResponse would mean something else (an empty one would delete all listeners). gRPC
+ * has no status like HTTP's 304. A request without a version always gets the content.
  */
 const UNCHANGED: RpcStatus = {
   code: STATUS_CODE.failedPrecondition,

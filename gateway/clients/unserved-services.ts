@@ -39,7 +39,7 @@ const MEANINGS: ReadonlyMap<string, string> = new Map([
   ],
   [
     'envoy.service.status.v3.ClientStatusDiscoveryService',
-    'someone asks for the status of clients (CSDS): the admin port has this service',
+    'the client asks for the status of clients (CSDS): call this service on the admin port',
   ],
   [
     'envoy.service.route.v3.VirtualHostDiscoveryService',
@@ -75,7 +75,7 @@ const MEANINGS: ReadonlyMap<string, string> = new Map([
   ],
   [
     'grpc.reflection.v1.ServerReflection',
-    'someone asks which services there are: the admin port has reflection; see docs/SPEC.md',
+    'the client asks for the list of services (reflection): call the admin port, or see docs/SPEC.md',
   ],
 ]);
 

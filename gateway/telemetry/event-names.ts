@@ -143,7 +143,8 @@ export const EVENTS = {
   },
   memory_short: {
     level: 'error',
-    meaning: 'memory is short, the gateway refuses new streams and names and serves the others',
+    meaning:
+      'memory is short, the gateway refuses new streams and names and serves the existing ones',
   },
   memory_enough: { level: 'info', meaning: 'memory is no longer short' },
   client_oversize: {
@@ -162,7 +163,7 @@ export const EVENTS = {
   admin_error: { level: 'error', meaning: 'bug: a request to the admin API threw an exception' },
   invalidated: {
     level: 'warn',
-    meaning: 'an operator invalidated names: their sources are requested again',
+    meaning: 'an operator invalidated names: the gateway requests them again from their sources',
   },
   peers_connected: { level: 'info', meaning: 'connected to NATS: peer instances exchange hints' },
   peers_lost: {

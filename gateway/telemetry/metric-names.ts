@@ -317,25 +317,25 @@ export const METRICS = {
     kind: 'gauge',
     labels: ['quota', 'scope'],
     meaning:
-      'The part of a quota that is used, from 0 to 1: of all peers (`global`), of the peer that is nearest to its bound (`peer`), or of the source that is (`source`). SECURITY.md lists the quotas.',
+      'The used part of a quota, from 0 to 1: by all peers together (`global`), by the peer that is nearest to its bound (`peer`), or by the source that is nearest to its bound (`source`). SECURITY.md lists the quotas.',
   },
   tributary_quota_refusals_total: {
     kind: 'counter',
     labels: ['quota', 'scope'],
     meaning:
-      'Streams, names, node groups and polls that a quota refused, and streams of clients that did not read (`buffered`): that of all peers (`global`), of the peer (`peer`), or because memory is short (`memory`).',
+      'Streams, names, node groups and polls that a quota refused, and ended streams of clients that did not read (`buffered`). The scope is the quota of all peers (`global`), the quota of the peer (`peer`), or short memory (`memory`).',
   },
   tributary_source_content_used_ratio: {
     kind: 'gauge',
     labels: ['source'],
     meaning:
-      'The part of its budget of resources or of bytes that the content of the source takes, from 0 to 1. At 1 the gateway refuses its further resources (NACK). For sources with one stream per node group: of the fullest stream.',
+      'The used part of the budget of the source, from 0 to 1: of its resources or of its bytes, whichever is fuller. At 1 the gateway refuses its further resources (NACK). For sources with one stream per node group: of the fullest stream.',
   },
   tributary_memory_state: {
     kind: 'gauge',
     labels: ['state'],
     meaning:
-      '1 for the current state of memory: `enough`; `short`, without new streams and names; `critical`, without new resources of sources too.',
+      '1 for the current state of memory. `short`: the gateway refuses new streams, names and node groups. `critical`: it also refuses new resources of sources. Otherwise `enough`.',
   },
   tributary_peers_connected: {
     kind: 'gauge',
@@ -395,7 +395,7 @@ export const METRICS = {
     kind: 'gauge',
     labels: ['certificate', 'source'],
     meaning:
-      'Unix time at which a certificate expires, by use: `listener` and `client_ca` as the listener uses them, `source`, `source_ca`, `nats` and `nats_ca` as their files say. The first end in a chain, the last one in a CA bundle. Certificates of `tls_by_identity` are not included.',
+      'Unix time at which a certificate expires, by use: for `listener` and `client_ca` the certificates in use, for `source`, `source_ca`, `nats` and `nats_ca` those in the files. The earliest end in a chain, the latest end in a CA bundle. Certificates of `tls_by_identity` are not included.',
   },
   tributary_state_writes_total: {
     kind: 'counter',

@@ -13,13 +13,14 @@ export const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {
   reconnecting:
     'The primary source is lost but does not count as down yet; the gateway serves its content from the cache.',
   failing_over:
-    'The gateway requests the names from another source and serves the cache until that source has answered.',
+    'The gateway requests the names from another source, and serves the previous content until that source is ready.',
   alt: 'Served from another source than the primary.',
   failing_back:
     'A preferred source was healthy for the hold time; the gateway requests all names from it and then moves back.',
   cached:
     'The gateway serves the cache: no source can be used (`all_sources_down`), or the policy prefers the cache (`cached_is_enough`).',
-  forced: 'Served from the source that an operator chose.',
+  forced:
+    'An operator chose a source: the gateway serves it once it is ready, and the previous content until then.',
 };
 
 export function statesTable(): string {

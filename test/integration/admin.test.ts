@@ -251,7 +251,7 @@ t.test(
       return status === 200 && body.includes('"degraded"');
     });
     const { body } = await httpRequest(`http://${admin}/ready`);
-    t.match(body, /group cloud\.test: no source is available.*source \\"gone\\": .*ECONNREFUSED/);
+    t.match(body, /group cloud\.test: no source is in use.*source \\"gone\\": .*ECONNREFUSED/);
     const metrics = (await httpRequest(`http://${admin}/metrics`)).body;
     t.match(metrics, /^tributary_degraded_groups 1$/m);
     // While an attempt runs, no next one is planned.

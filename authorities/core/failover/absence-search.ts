@@ -1,6 +1,6 @@
 /**
- * Finds the served resources that a candidate lacks, in each turn of the event loop as many as there is room for: a
- * collection may have 100,000 members.
+ * Finds the served resources that a candidate lacks. It compares a bounded number of resources in
+ * each turn of the event loop, because a collection may have 100,000 members.
  */
 import { Fifo } from '../sources/fifo.js';
 import type { Candidate } from './candidate.js';

@@ -160,8 +160,9 @@ export class GroupResources {
   }
 
   /**
-   * The primary may have lacked for long what another group served before, and then no event follows. While it is
-   * away, the return to it looks at all.
+   * Queues removals of adopted resources that the primary lacks. It may have lacked them long
+   * before this group adopted them, so no event reports it. While the primary is away, nothing is
+   * queued: its return compares all served resources.
    */
   #judgeAdopted(demand: Demand, nowMs: number): void {
     const adopted = this.covered(demand).filter(({ from }) => from === ADOPTED);

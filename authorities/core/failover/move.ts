@@ -1,6 +1,6 @@
 /**
- * The names of a group on their way to another candidate: in each turn of the event loop as many as there is room for
- * (`TurnRoom`). A name that has not moved yet has the content that it had before the switch.
+ * Moves the names of a group to another candidate, in each turn of the event loop as many as
+ * `TurnRoom` allows. A name that has not moved yet has the content that it had before the switch.
  */
 import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';

@@ -1,6 +1,7 @@
 /**
- * How many names all groups together may move to another candidate, or remove, in one turn of the event loop, so that
- * many names keep it for some milliseconds at a time. To compare a name, or to judge it, counts as a part of one.
+ * Bounds the names that all groups together may move to another candidate, or remove, in one turn
+ * of the event loop, so that a turn takes some milliseconds at most. Comparing or judging a name
+ * costs a part of moving one.
  */
 
 /** Some 8 ms. Groups with fewer names move in one turn. */

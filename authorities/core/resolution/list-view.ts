@@ -192,7 +192,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
       return;
     }
     if (!this.#nesting.fits(this, list.entries.length)) {
-      this.#refuse(`has more than ${maxListEntries} entries together with the lists around it`);
+      this.#refuse(`has more than ${maxListEntries} entries together with the lists that nest it`);
       return;
     }
     this.#clear();

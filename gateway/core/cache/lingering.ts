@@ -5,7 +5,7 @@
  * A client whose stream ended may return for the same names. A client that unsubscribed does not want the
  * name, and to go on requesting it would do harm: the source may have deleted it, and some servers answer
  * no name of a request that has an unknown one (java-control-plane for ADS). So such an entry lingers
- * only while a client moves from a name to a glob, or takes back what it did.
+ * for `UNSUBSCRIBED_MS` only: a client may move from a name to its glob, or subscribe again soon.
  */
 
 /** Why the last subscriber left. */

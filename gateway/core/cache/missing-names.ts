@@ -65,8 +65,9 @@ interface Missing {
 }
 
 /**
- * How long a growing authority keeps what it lacks. A control plane that has just started may answer that it has nothing,
- * and then sends its content in pieces, type after type (seed 154231).
+ * While an authority still gets new members, the gateway keeps the remembered names that its source
+ * lacks, for at most this time. A control plane that has just started may answer that it has
+ * nothing, and then send its content in pieces, type after type (seed 154231).
  */
 const MAX_GROWTH_MS = 60_000;
 
@@ -213,8 +214,8 @@ const sum = <T>(all: readonly T[], count: (one: T) => number): number =>
   all.reduce((total, one) => total + count(one), 0);
 
 /**
- * The names of a collection that are members, or that it is known to lack or not. Names of a collection that its source
- * can never prove to be whole do not count: whatever the source lost, they stay.
+ * Number of names of a collection that exist or that the source is known to lack. If the source can
+ * never prove that the collection is whole, only the members count: the others stay in any case.
  */
 const knownIn = ({ collection: { proven, nameCount, members } }: Remembering): number =>
   proven ? nameCount : members.size;

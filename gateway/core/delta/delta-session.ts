@@ -335,7 +335,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return UNANSWERABLE;
     if (!this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.hasMissedRemovals))
       return this.#options.room?.endStatus(nowMs);
-    return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
+    const message = 'the client did not read removals that the gateway has dropped: reconnect';
+    return { code: STATUS_CODE.resourceExhausted, message };
   }
 
   // ---- for the subscriptions ----------------------------------------------------------------

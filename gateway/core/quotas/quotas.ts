@@ -325,7 +325,7 @@ function statusOf(quota: Quota, scope: QuotaScope): RpcStatus {
   const what = WORDS[quota];
   const messages: Readonly<Record<QuotaScope, string>> = {
     global: `all ${what} are taken (${SETTING_OF[quota]})`,
-    peer: `this peer has its share of all ${what} (limits.max_peer_percent of ${SETTING_OF[quota]})`,
+    peer: `this peer has used up its share of all ${what} (limits.max_peer_percent of ${SETTING_OF[quota]})`,
     memory: `no new ${what}: the gateway is short of memory (limits.max_heap_percent)`,
   };
   return { code: STATUS_CODE.resourceExhausted, message: messages[scope] };

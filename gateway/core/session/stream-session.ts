@@ -27,8 +27,8 @@ export interface StreamSessionOptions {
   /** Larger responses are split at about this size; a set of listeners or clusters (state of the world) is not. */
   readonly chunkBytes: number;
   /**
-   * The clients of this peer do not read what they were sent: the next responses are small, and sets that cannot be split
-   * wait. Default: they do.
+   * True while the peer has used up its share of all buffered bytes. Then the next responses are
+   * small, and sets that cannot be split wait. Default: never.
    */
   readonly isBufferFull?: () => boolean;
   readonly ackDeadlineMs: number;

@@ -185,8 +185,8 @@ export class AllRequiredResponses implements Responses {
   }
 
   /**
-   * What is unknown before the first set, if only the deletion guard keeps it so: it holds back names of these
-   * collections for all clients. Empty while a source may still tell more.
+   * The collections that are unknown before the first set only because the deletion guard holds
+   * back names of them for all clients. Empty while a source may still answer another one.
    */
   get doubted(): readonly Doubted[] {
     if (!this.#of.isResuming || this.#hasSpoken) return [];
@@ -258,8 +258,9 @@ export class AllRequiredResponses implements Responses {
   }
 
   /**
-   * The client loses these resources at once, before what may still need them (GRPC 9): the content that it holds
-   * is no longer there to be repeated.
+   * Drops resources that the client may no longer ask for and whose latest content it was not sent.
+   * They go at once, even before routes that need them (GRPC 9): a set cannot repeat the content
+   * that the client holds, because the gateway no longer has it.
    */
   dropUnsent(mayAsk: (name: ResourceName) => boolean): boolean {
     let hasDropped = false;

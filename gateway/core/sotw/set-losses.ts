@@ -41,7 +41,7 @@ export interface LossJudgement {
 /** The state of one authority. */
 interface Verdict {
   readonly policy: RemovalPolicy;
-  /** Since when everything is known but names that the guard holds back for all clients; undefined: it is not. */
+  /** Since when only names that the guard holds back for all clients are unknown. */
   doubtedSinceMs: number | undefined;
   untilMs: number;
   isGuarded: boolean;

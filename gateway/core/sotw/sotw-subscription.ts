@@ -24,8 +24,8 @@ export interface SotwName {
   /** Replaces a cluster that no source has. */
   placeholder: Projection | undefined;
   /**
-   * `MAYBE_HELD` beside `sent`: it is to be sent again, even unchanged. A listener or cluster was not sent in this
-   * content yet.
+   * `MAYBE_HELD` although `sent` is set: the gateway has to send the content again, even unchanged.
+   * For a listener or cluster: the client was not sent this content yet.
    */
   held: Held;
   /** The resource error sent last. */

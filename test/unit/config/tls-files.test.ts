@@ -33,7 +33,7 @@ t.test('PEM contents are checked (RFC 7468)', { skip }, async (t) => {
     'key: has no PEM private key',
   ]);
   t.strictSame(check({ cert: cert!, key: otherKey }), [
-    'key: is not the key of the certificate of one',
+    'key: is not the key of the certificate "one"',
   ]);
   const cut = Buffer.from('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
   t.match(check({ ca: cut, cert: cut }), [

@@ -111,7 +111,7 @@ t.test(
     const cached = { ...group, failover: { ...group.failover, kind: 'cached' } };
     t.match(await ready('serving', 0, [cached]), {
       status: 200,
-      degraded: [/^group a: no source is available/],
+      degraded: [/^group a: no source is in use/],
     });
     const unwritten = context();
     const file = '/state/names.json';

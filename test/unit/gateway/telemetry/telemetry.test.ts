@@ -178,7 +178,7 @@ t.test('a group without any source is a warning (state cached), others are not',
   move('reconnecting', 'cached');
   move('cached', 'primary');
   const [cached, primary] = named('failover_state');
-  t.match(cached, { level: 40, msg: /no source of the group is available/ });
+  t.match(cached, { level: 40, msg: /no source of the group is in use/ });
   t.match(primary, { level: 30 });
   t.match(
     await joined(telemetry.metricsPieces()),
