@@ -184,7 +184,7 @@ export class GrpcCall {
    * as often as this.
    */
   pauseReading(): void {
-    if (this.#pauses++ === 0) this.#stream.pause();
+    if (this.#pauses++ === 0 && !this.#trailers) this.#stream.pause();
   }
 
   /** The client is not read, but messages of the last chunk may still come. */
@@ -271,6 +271,8 @@ export class GrpcCall {
     clearTimeout(this.#deadline);
     clearTimeout(this.#timer);
     if (stream.destroyed || stream.closed) return;
+    // What the client still sends is dropped. Unread, it would keep Node from ever reporting the close.
+    stream.resume();
     this.#timer = setTimeout(() => {
       stream.close(constants.NGHTTP2_CANCEL);
     }, LAST_READ_WITHIN_MS).unref();

@@ -232,6 +232,21 @@ t.test(
   },
 );
 
+t.test('a stream that ends while the gateway does not read it gives its slot back', async (t) => {
+  const { server, session } = await start(t);
+  const call = openHttp2Call(session);
+  call.write(FIRST);
+  await until('its request has arrived', () => server.streams[0]?.requests.length === 1);
+  server.streams[0]!.pauseReading();
+  call.write(FIRST);
+  await new Promise((resolve) => session.ping(resolve));
+  t.equal(server.quotas.used('streams'), 1);
+  server.streams[0]!.end({ code: STATUS_CODE.resourceExhausted, message: 'too many names' });
+  await call.closed();
+  await until('the slot is free', () => server.quotas.used('streams') === 0);
+  t.equal(server.streams[0]!.requests.length, 1, 'what came behind is dropped');
+});
+
 t.test('a message of several chunks arrives as one, in order with the others', async (t) => {
   const { server, session } = await start(t);
   const call = openHttp2Call(session);

@@ -43,6 +43,7 @@ export class ServedStream {
   readonly #responses: EncodedResponse[] = [];
   #onReady: () => void = () => undefined;
   #end: (status: RpcStatus | undefined) => void = () => undefined;
+  #port: StreamPort | undefined;
 
   /** Queues responses; the shell takes them when the client can be written to. */
   say(...responses: readonly Buffer[]): void {
@@ -64,6 +65,11 @@ export class ServedStream {
     this.#end(status);
   }
 
+  /** As while a long request is under way. */
+  pauseReading(): void {
+    this.#port?.pauseReading?.();
+  }
+
   attach(stream: ClientStream<BytesRequest>): void {
     this.#end = (status) => {
       stream.end(status);
@@ -76,6 +82,7 @@ export class ServedStream {
   }
 
   port(port: StreamPort): StreamPort {
+    this.#port = port;
     this.peer = port.peer;
     this.userAgent = port.userAgent;
     return {
