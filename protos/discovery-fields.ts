@@ -148,6 +148,22 @@ export function readText(reader: protobuf.Reader): string {
   return reader.string();
 }
 
+/** The text of a status is for people, and kept. The rest of a longer one is dropped. Bytes. */
+export const MAX_STATUS_TEXT_BYTES = 4_096;
+
+function readStatusText(reader: Reader): string {
+  const start = reader.pos;
+  const length = reader.uint32();
+  if (length <= MAX_STATUS_TEXT_BYTES || reader.pos + length > reader.len) {
+    reader.pos = start;
+    return readText(reader);
+  }
+  // A part of the read string would keep all of it in memory.
+  const kept = reader.buf.subarray(reader.pos, reader.pos + MAX_STATUS_TEXT_BYTES);
+  reader.pos += length;
+  return `${Buffer.from(kept).toString()}…`;
+}
+
 export function readStatus(reader: Reader): RpcStatus {
   const { end } = subReader(reader);
   let code = 0;
@@ -155,7 +171,7 @@ export function readStatus(reader: Reader): RpcStatus {
   while (reader.pos < end) {
     const tag = readTag(reader);
     if (tag === 0x08) code = reader.int32();
-    else if (tag === 0x12) message = readText(reader);
+    else if (tag === 0x12) message = readStatusText(reader);
     else reader.skipType(wireType(tag));
   }
   closeAt(reader, end);

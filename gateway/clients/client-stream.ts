@@ -172,6 +172,9 @@ const TOO_OLD: RpcStatus = {
 /** A client that has not read for this time gives way when its peer has too much unread. Milliseconds. */
 const UNREAD_GIVES_WAY_MS = 10_000;
 
+/** Rejections that a stream keeps, whether it still subscribes to what it refused or not. A count. */
+const MAX_REJECTIONS = 100;
+
 const NOBODY: Requester = { identity: ANONYMOUS, address: '' };
 
 /** Ends any stream of a client whose token is no longer valid. */
@@ -209,8 +212,10 @@ export class ClientStream<
   readonly #endsAtMs: number;
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
-  /** At most one for each type and authority, so the client's subscriptions bound them. */
+  /** At most one for each type and authority. `#forgetRejections` drops those without subscriptions. */
   #rejections: Map<string, Rejection> = noMap();
+  /** With more, those without subscriptions are forgotten. */
+  #mostRejections = MAX_REJECTIONS;
 
   constructor(context: StreamContext, options: ClientStreamOptions<Request, Session>) {
     this.id = options.id;
@@ -561,12 +566,22 @@ export class ClientStream<
       const atMs = this.#context.clock();
       const rejection = { typeUrl, authority, atMs, detail };
       this.#rejections = ownMap(this.#rejections).set(this.#answerKey(event), rejection);
+      if (this.#rejections.size > this.#mostRejections) this.#forgetRejections();
     } else if (event.kind === 'ack' && this.#rejections.size > 0) {
       const key = this.#answerKey(event);
       const refused = this.#rejections.get(key);
       if (refused?.acceptedAtMs === undefined && refused)
         this.#rejections.set(key, { ...refused, acceptedAtMs: this.#context.clock() });
     }
+  }
+
+  /** A client may refuse what it was sent of a thousand authorities, and leave each. */
+  #forgetRejections(): void {
+    const subscribed = new Set(this.session.allSubscriptions.map((one) => this.#answerKey(one)));
+    for (const key of this.#rejections.keys()) {
+      if (!subscribed.has(key)) this.#rejections.delete(key);
+    }
+    this.#mostRejections = Math.max(MAX_REJECTIONS, 2 * this.#rejections.size);
   }
 
   /** In the state of the world, a type has one version for all authorities, whose number changes. */

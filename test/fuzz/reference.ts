@@ -10,6 +10,7 @@ import {
   FieldDescriptorProto_Type as Type,
   FileDescriptorProtoSchema,
 } from '@bufbuild/protobuf/wkt';
+import { MAX_STATUS_TEXT_BYTES } from '../../protos/discovery-fields.js';
 import type { Decoded } from '../../protos/discovery.js';
 import { WIRE } from './wire.js';
 
@@ -202,6 +203,12 @@ const locatorsOrNone = (locators: unknown, left: unknown = []): object => {
   return names.length + (left as Values[]).length > 0 ? { locators: names } : {};
 };
 
+function keptText(message: string): string {
+  const bytes = Buffer.from(message);
+  if (bytes.length <= MAX_STATUS_TEXT_BYTES) return message;
+  return `${bytes.subarray(0, MAX_STATUS_TEXT_BYTES).toString()}…`;
+}
+
 const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {
   DeltaDiscoveryRequest: ({ locators, locatorsLeft, ...all }) => ({
     ...all,
@@ -229,6 +236,7 @@ const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {
     };
   },
   Duration: ({ seconds, nanos }) => Number(seconds) * 1_000 + Math.trunc(Number(nanos) / 1e6),
+  Status: ({ code, message }) => ({ code, message: keptText(message as string) }),
   ResourceError: ({ resourceName, status }) => ({
     name: (resourceName as Values | undefined)?.['name'] ?? '',
     status: status ?? { code: 0, message: '' },

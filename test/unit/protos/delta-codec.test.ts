@@ -249,6 +249,28 @@ const RICH_REQUEST = encodeDeltaRequest({
   errorDetail: { code: 3, message: 'm' },
 });
 
+t.test('of the text of a status, 4 KiB are kept', (t) => {
+  const messageOf = (message: string): string | undefined => {
+    const request = decodeDeltaRequest(
+      encodeDeltaRequest({
+        node: undefined,
+        typeUrl: 'type',
+        subscribe: [],
+        unsubscribe: [],
+        initialVersions: new Map(),
+        responseNonce: 'n',
+        errorDetail: { code: 3, message },
+      }),
+      MANY,
+    );
+    return request.ok ? request.message.errorDetail?.message : undefined;
+  };
+  t.equal(messageOf('x'.repeat(4_096)), 'x'.repeat(4_096));
+  t.equal(messageOf('x'.repeat(4_097)), `${'x'.repeat(4_096)}…`);
+  t.equal(messageOf(`${'x'.repeat(900_000)}`)?.length, 4_097);
+  t.end();
+});
+
 t.test('a message with one byte changed, or cut short, never throws', (t) => {
   for (const [message, decode] of [
     [RICH_RESPONSE, decodeDeltaResponse],

@@ -244,6 +244,22 @@ t.test(
   },
 );
 
+t.test('over 100 refusals, those of what the client has left are forgotten', (t) => {
+  const { stream, subscribe } = setUp();
+  subscribe(CDS, cds('kept', 'a100'));
+  let events: readonly SessionEvent[] = [];
+  stream.session.takeEvents = () => events;
+  for (let at = 0; at <= 100; at++) {
+    const detail = { code: 3, message: String(at) };
+    events = [{ kind: 'nack', typeUrl: CDS, authority: `a${at}`, detail }];
+    stream.pump();
+    if (at === 99) t.equal(stream.rejections.length, 100);
+  }
+  t.match(stream.rejections, [{ authority: 'a100', detail: { message: '100' } }]);
+  t.equal(stream.rejections.length, 1);
+  t.end();
+});
+
 t.test('the node is that of the first request that carries one', (t) => {
   const { stream } = setUp();
   t.equal(stream.node, undefined);
