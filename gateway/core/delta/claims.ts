@@ -56,6 +56,11 @@ export class ClientClaims {
     this.#policyOf = policyOf;
   }
 
+  /** Number of authorities of which the client claimed names. */
+  get authorityCount(): number {
+    return this.#byAuthority.size;
+  }
+
   /** Counts one more name that the client claims. */
   handleClaimed({ typeUrl, authority }: ClaimingSubscriptions, name: ResourceName): void {
     let claims = this.#byAuthority.get(authority);

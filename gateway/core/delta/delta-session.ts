@@ -234,9 +234,15 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       owed += subscriptions.owedCount;
     }
     this.#options.room?.setCount(this.#nameCount);
-    // A client that requests without reading must not grow without bound.
-    const most = Math.max(this.#nameCount + this.#refusals.count, this.#typesSeen.size, owed);
-    if (most > this.#options.maxNames) {
+    // A client that requests without reading, or claims names and leaves them, must not grow without bound.
+    const counts = [
+      this.#nameCount + this.#refusals.count,
+      this.#typesSeen.size,
+      owed,
+      this.#allSubscriptions.length,
+      this.#claims?.authorityCount ?? 0,
+    ];
+    if (Math.max(...counts) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
     }

@@ -5,7 +5,7 @@
  */
 import t from 'tap';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
-import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../../../../protos/discovery.js';
 import { request } from '../../../../support/model-client.js';
 import { CDS, LDS, SDS, cds, lds, sds } from '../../../../support/mesh-names.js';
 import { gist, Instance, type ConnectedClient } from '../../../../support/session-driver.js';
@@ -416,3 +416,43 @@ t.test(
     t.end();
   },
 );
+
+t.test('a client that leaves what it was sent, without an ACK, is bounded too', (t) => {
+  const instance = new Instance({ maxNames: 10 });
+  const client = instance.connect();
+  const statuses = Array.from({ length: 11 }, (_, at) => {
+    client.subscribe(CDS, cds('x', `a${at}`));
+    instance.directory.answer();
+    t.equal(client.pollAll().length, 1);
+    return client.unsubscribe(CDS, cds('x', `a${at}`));
+  });
+  t.strictSame(statuses.slice(0, 10), Array(10).fill(undefined));
+  t.match(statuses[10], { code: STATUS_CODE.resourceExhausted });
+  t.end();
+});
+
+t.test('a client that claims names of ever more authorities, and leaves them, is bounded', (t) => {
+  const instance = new Instance({ maxNames: 10 });
+  const client = instance.connect();
+  const claim = (typeUrl: string, names: readonly string[]): RpcStatus | undefined => {
+    const initialVersions = new Map(names.map((name) => [name, 'v1']));
+    client.send(request({ typeUrl, subscribe: names, initialVersions }));
+    return client.send(request({ typeUrl, unsubscribe: names }));
+  };
+  const ids = Array.from({ length: 10 }, (_, at) => `a${at}`);
+  t.equal(
+    claim(
+      CDS,
+      ids.map((id) => cds('x', id)),
+    ),
+    undefined,
+  );
+  t.match(
+    claim(
+      LDS,
+      ids.map((id) => lds('x', `b${id}`)),
+    ),
+    { code: STATUS_CODE.resourceExhausted },
+  );
+  t.end();
+});
