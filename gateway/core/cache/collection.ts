@@ -68,8 +68,8 @@ export interface RemovalReader {
 
 /** Minimum time between two searches for expired tombstones. */
 const PRUNE_INTERVAL_MS = 60_000;
-/** A stuck reader may retain this many times `tombstonesPerCollection`. */
-const STUCK_READER_FACTOR = 10;
+/** A stuck reader may retain this many times `tombstonesPerCollection`, and so may a collection that is never proven. */
+const MANY_TIMES = 10;
 
 export class Collection {
   readonly glob: ResourceName;
@@ -258,7 +258,10 @@ export class Collection {
    */
   forgetContent(): Map<string, Member> {
     const members = this.#membersByKey;
-    const remembered = this.#gone();
+    const gone = this.#gone();
+    // A collection that is never proven gets more of them each time.
+    const most = MANY_TIMES * this.#limits.tombstonesPerCollection;
+    const remembered = gone.slice(Math.max(0, gone.length - most));
     for (const { key, joinedSeq } of members.values()) {
       remembered.push({ key, joinedSeq });
     }
@@ -280,9 +283,15 @@ export class Collection {
     return members;
   }
 
-  /** Whether there are names whose removal returning clients may have to receive; see `forgetContent`. */
-  get remembersNames(): boolean {
-    return this.#remembered.length + this.#earlier.size > 0;
+  /** Number of names whose removal returning clients may have to receive; see `forgetContent`. */
+  get rememberedCount(): number {
+    return this.#remembered.length + this.#earlier.size;
+  }
+
+  /** Returning clients get no removal of its former members. */
+  forgetNames(): void {
+    this.#remembered = [];
+    this.#earlier.clear();
   }
 
   /** Takes over the names that an earlier process knew of this collection. */
@@ -356,7 +365,7 @@ export class Collection {
     this.#sizeAfterPrune = this.tombstones.size;
     this.#pruneAgainAtMs = nowMs + Math.min(PRUNE_INTERVAL_MS, tombstoneMaxAgeMs);
     // Above this bound a stuck reader loses removals (see `droppedSeq`).
-    const most = tombstonesPerCollection * STUCK_READER_FACTOR;
+    const most = tombstonesPerCollection * MANY_TIMES;
     let oldest = this.tombstones.oldest();
     while (oldest && this.tombstones.size > most) {
       this.#drop(oldest);

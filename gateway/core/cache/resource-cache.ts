@@ -14,6 +14,7 @@ import { TYPE_URL } from '../../../protos/type-urls.js';
 import { Collection, type CollectionNames, type TombstoneLimits } from './collection.js';
 import { LOG_START } from './change-log.js';
 import { ClusterEdges } from './cluster-edges.js';
+import { DormantCollections } from './dormant-collections.js';
 import { DepartedMembers } from './departed-members.js';
 import { Lingering, type Parting } from './lingering.js';
 import { MissingNames, type HeldBack } from './missing-names.js';
@@ -82,12 +83,6 @@ export interface CacheOptions extends TombstoneLimits {
   readonly maxUnsubscribedNames: number;
 }
 
-interface Dormant {
-  readonly typeUrl: string;
-  readonly collection: Collection;
-  readonly untilMs: number;
-}
-
 /**
  * Entries that are dropped in one turn of the event loop, since each is unsubscribed at its sources. A client may
  * leave 10,000 of them at once. A count.
@@ -111,7 +106,7 @@ export class ResourceCache implements ResourceWatcher {
    * Globs without subscribers. Their names are remembered as long as a tombstone, so that a returning
    * client receives removals. In the order in which their entries were dropped.
    */
-  readonly #dormant = new Map<string, Dormant>();
+  readonly #dormant = new DormantCollections();
   #collectionChanges = 0;
   readonly #edges = new ClusterEdges();
   readonly #departed = new DepartedMembers();
@@ -219,7 +214,7 @@ export class ResourceCache implements ResourceWatcher {
       if (untilMs <= nowMs) continue;
       const collection = new Collection(glob, this.#options);
       collection.restore(names, nowMs);
-      this.#dormant.set(dormantKey(typeUrl, glob), { typeUrl, collection, untilMs });
+      this.#dormant.add({ typeUrl, collection, untilMs });
     }
   }
 
@@ -281,9 +276,7 @@ export class ResourceCache implements ResourceWatcher {
   ): GlobEntry {
     let entry = this.#globs.get(typeUrl, glob.key);
     if (!entry) {
-      const key = dormantKey(typeUrl, glob);
-      const collection = this.#dormant.get(key)?.collection ?? new Collection(glob, this.#options);
-      this.#dormant.delete(key);
+      const collection = this.#dormant.take(typeUrl, glob) ?? new Collection(glob, this.#options);
       entry = { typeUrl, collection, subscribers: new Set(), payer, error: undefined };
       this.#globs.set(typeUrl, glob.key, entry);
       this.#countAsked(typeUrl, glob, 1);
@@ -334,11 +327,7 @@ export class ResourceCache implements ResourceWatcher {
     const isMissingMore = this.#missing.handleTimer(nowMs);
     const dropped = this.#lingering.takeDue(nowMs, MAX_DROPPED);
     for (const entry of dropped) this.#drop(entry, nowMs);
-    for (const [key, { untilMs }] of this.#dormant) {
-      if (untilMs > nowMs) break;
-      this.#dormant.delete(key);
-      this.#collectionChanges++;
-    }
+    this.#collectionChanges += this.#dormant.forgetDue(nowMs);
     this.#forgetDeparted();
     return isMissingMore || dropped.length === MAX_DROPPED || !this.#departed.isEmpty;
   }
@@ -366,10 +355,9 @@ export class ResourceCache implements ResourceWatcher {
     const members = collection.forgetContent();
     if (isNoted && !isList) this.#departed.add(typeUrl, collection.glob, members);
     forget();
-    if (collection.remembersNames) {
+    if (collection.rememberedCount > 0) {
       const untilMs = nowMs + this.#options.tombstoneMaxAgeMs;
-      const key = dormantKey(typeUrl, collection.glob);
-      this.#dormant.set(key, { typeUrl, collection, untilMs });
+      this.#dormant.add({ typeUrl, collection, untilMs });
     }
     this.#directory.unwatch(typeUrl, collection.glob, this);
   }
@@ -585,5 +573,3 @@ export class ResourceCache implements ResourceWatcher {
     this.#edges.drop(projection);
   }
 }
-
-const dormantKey = (typeUrl: string, glob: ResourceName): string => `${typeUrl} ${glob.key}`;

@@ -120,7 +120,7 @@ t.test(
     for (const id of ['stays', 'goes']) one.put(member(id));
     one.handleComplete(true);
     t.strictSame([...one.forgetContent().keys()], [cds('g/stays'), cds('g/goes')]);
-    t.ok(one.remembersNames);
+    t.ok(one.rememberedCount > 0);
     t.equal(one.members.size, 0);
     t.notOk(one.complete);
     one.put(member('stays'));
@@ -242,6 +242,17 @@ t.test('restored removals are bounded by number (invariant 18)', (t) => {
 t.test('a collection that never had a member has nothing to remember', (t) => {
   const one = collection();
   one.forgetContent();
-  t.notOk(one.remembersNames);
+  t.equal(one.rememberedCount, 0);
+  t.end();
+});
+
+t.test('a collection that is never proven remembers a bounded number of former members', (t) => {
+  const one = collection();
+  for (let round = 0; round < 30; round++) {
+    for (let at = 0; at < 10; at++) one.put(member(`${round}-${at}`));
+    one.handleComplete(false);
+    one.forgetContent();
+  }
+  t.equal(one.rememberedCount, 110, 'the last members, and 10 x tombstonesPerCollection before');
   t.end();
 });
