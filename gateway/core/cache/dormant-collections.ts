@@ -14,9 +14,9 @@ export interface Dormant {
 
 /**
  * The names of all of them, some 160 bytes each. Each pod of a fleet may be a node group with its own collections, and
- * is gone soon. A count.
+ * is gone soon. More than a state file can have, which is restored into them. A count.
  */
-const MAX_NAMES = 500_000;
+const MAX_NAMES = 1_000_000;
 
 export class DormantCollections {
   readonly #maxNames: number;
