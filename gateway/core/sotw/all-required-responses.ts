@@ -248,7 +248,8 @@ export class AllRequiredResponses implements Responses {
   handleGlobLeft({ entry, sentSeq, lingering }: SotwGlob): void {
     if (this.#of.globs.size === 0) return;
     for (const { key, projection, seq, joinedSeq } of entry.collection.members.since(LOG_START)) {
-      if (joinedSeq <= sentSeq) lingering.set(key, { projection, wasSent: seq <= sentSeq });
+      const held = joinedSeq <= sentSeq ? this.#of.limit.admit(projection) : undefined;
+      if (held) lingering.set(key, { projection: held, wasSent: seq <= sentSeq });
     }
     for (const [key, one] of lingering) {
       const { name } = one.projection;
@@ -443,7 +444,8 @@ export class AllRequiredResponses implements Responses {
   /** Held resources of an incomplete glob follow the content that is known of them. */
   #refreshLingering({ entry, lingering }: SotwGlob, found: Findings): void {
     for (const [key, { projection }] of lingering) {
-      const now = entry.collection.member(key)?.projection;
+      const member = entry.collection.member(key);
+      const now = member && this.#of.limit.admit(member.projection);
       if (!now || now.version === projection.version) continue;
       lingering.set(key, { projection: now, wasSent: false });
       found.changed = true;

@@ -267,8 +267,10 @@ export class SotwSubscriptions
     const known = newSotwName(entry, asked, nowMs);
     // It was sent before as a member of a glob, which the client may be about to unsubscribe.
     const covering = this.coveringOf(name);
-    if (covering?.glob.included && covering.member.joinedSeq <= covering.glob.sentSeq) {
-      this.noteSent(known, covering.member.projection);
+    const wasSent = covering?.glob.included && covering.member.joinedSeq <= covering.glob.sentSeq;
+    const sent = wasSent ? this.limit.admit(covering.member.projection) : undefined;
+    if (covering && sent) {
+      this.noteSent(known, sent);
       known.hadContent = true;
       if (covering.member.seq > covering.glob.sentSeq) known.held = MAYBE_HELD;
     }

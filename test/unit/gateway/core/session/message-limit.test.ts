@@ -12,7 +12,7 @@ import {
 import { Fallbacks } from '../../../../../gateway/core/cache/message-size.js';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
-import { projectionOf } from '../../../../support/fake-directory.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, EDS, LDS, SDS, cds, eds, lds, sds } from '../../../../support/mesh-names.js';
 import { gist, Instance } from '../../../../support/session-driver.js';
 import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
@@ -278,6 +278,37 @@ t.test('a full set contains the last version of a resource that grew too large (
   t.strictSame(said(client.settle().at(-1)), ['Cluster', 'a=v1', 'c=v2']);
   t.end();
 });
+
+t.test(
+  'a member that grew too large stays when the client requests it by its name, or leaves its glob (invariant 3, GRPC 12)',
+  (t) => {
+    const { directory, client, instance } = sotw();
+    for (const id of ['g/a', 'g/b']) directory.put(CDS, cds(id), 'v1');
+    client.ask(CDS, cds('g/*'));
+    directory.answer();
+    client.settle();
+    directory.put(CDS, cds('g/a'), LARGE);
+    client.settle();
+    client.ask(CDS, cds('g/*'), cds('g/a'));
+    directory.put(CDS, cds('g/b'), 'v2');
+    instance.advance(2_000);
+    t.strictSame(said(client.settle().at(-1)), ['Cluster', 'g/a=v1', 'g/b=v2']);
+    directory.answer();
+    client.settle();
+    const list = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
+    client.wants = () => true;
+    directory.put(CDS, cds('c'), 'v1');
+    client.ask(CDS, cds('c'), list);
+    directory.answer(({ key }) => key === cds('c'));
+    instance.advance(2_000);
+    t.strictSame(said(client.settle().at(-1)), ['Cluster', 'c=v1', 'g/a=v1', 'g/b=v2']);
+    instance.cache.onMemberChanged(nameOf(list), projectionOf(CDS, cds('g/b'), LARGE));
+    directory.put(CDS, cds('c'), 'v2');
+    instance.advance(2_000);
+    t.strictSame(said(client.settle().at(-1)), ['Cluster', 'c=v2', 'g/a=v1', 'g/b=v2']);
+    t.end();
+  },
+);
 
 t.test('a placeholder replaces a cluster that is too large (GRPC 8, 12)', (t) => {
   const { directory, client, instance } = sotw({ placeholderAfterMs: 5_000 });
