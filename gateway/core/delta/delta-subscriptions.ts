@@ -527,7 +527,7 @@ export class DeltaSubscriptions
       this.#possiblyHeld.note(collection.glob.key, name.key, { held, isClaim: false });
     }
     // Later changes are sent with the glob: never twice in one response.
-    else if (content && member.seq <= glob.sentSeq) draft.add(content, '', false);
+    else if (content && member.seq <= glob.sentSeq) this.#add(draft, content, '', !isHeld);
   }
 
   /** @returns whether all members up to `untilSeq` that the client lacks are in the draft. */
@@ -618,8 +618,12 @@ export class DeltaSubscriptions
       // A client that unsubscribed the collection meanwhile dropped all of its members.
       const isAsked = this.subscribed.globs.get(glob.entry.collection.glob.key) === glob;
       if (!isAsked) continue;
-      if (!this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
-      else this.#noteReturned(key, glob);
+      if (!this.#owner.covers(this.typeUrl, key)) {
+        draft.remove(asked);
+        continue;
+      }
+      if (this.#silentAbsence) this.#takeFromHolder(key);
+      this.#noteReturned(key, glob);
     }
     for (const glob of this.subscribed.globs.values()) {
       const { tombstones, glob: name } = glob.entry.collection;

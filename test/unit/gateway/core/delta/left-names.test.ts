@@ -5,7 +5,19 @@
 import t from 'tap';
 import { Instance, SWITCH_WAIT_MS, gist } from '../../../../support/session-driver.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
-import { cds, CDS, lds, LDS, rds, RDS, sds, SDS } from '../../../../support/mesh-names.js';
+import { request } from '../../../../support/model-client.js';
+import {
+  cds,
+  CDS,
+  eds,
+  EDS,
+  lds,
+  LDS,
+  rds,
+  RDS,
+  sds,
+  SDS,
+} from '../../../../support/mesh-names.js';
 
 t.test('an unsubscribed member comes once in an answer of several responses (invariant 5)', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
@@ -208,6 +220,56 @@ t.test(
       { type: 'Secret', resources: [sds('g/b')], removed: [] },
       { type: 'Secret', resources: [], removed: [sds('g/a')] },
     ]);
+    t.end();
+  },
+);
+
+t.test(
+  'a changed cluster that is unsubscribed between two responses comes with its endpoints (ENVOY 5)',
+  (t) => {
+    const instance = new Instance({ chunkBytes: 50 });
+    const { directory } = instance;
+    const client = instance.connect();
+    const put = (content: string): void => {
+      for (const id of ['z', 'a']) directory.put(CDS, cds(`g/${id}`), content, eds(id));
+    };
+    put('v1');
+    for (const id of ['z', 'a']) directory.put(EDS, eds(id), 'v1');
+    client.subscribe(CDS, cds('g/*'), cds('g/z'), cds('g/a'));
+    client.subscribe(EDS, eds('z'), eds('a'));
+    directory.answer();
+    client.settle();
+    put('v2');
+    t.strictSame(gist(client.poll()), { type: 'Cluster', resources: [cds('g/z')], removed: [] });
+    client.unsubscribe(CDS, cds('g/a'));
+    const sent = client.settle().flatMap(({ resources }) => resources.map(({ name }) => name));
+    t.strictSame(sent, [eds('z'), cds('g/a'), eds('a')]);
+    t.end();
+  },
+);
+
+t.test(
+  'a deleted route that a client resumes as a member, and requests by name, is removed (ENVOY 4)',
+  (t) => {
+    const instance = new Instance({ silentAbsentRoutes: true });
+    const client = instance.connect();
+    for (let at = 0; at < 5; at++) instance.directory.put(RDS, rds(`g/${at}`), 'v1');
+    client.send(
+      request({
+        typeUrl: RDS,
+        subscribe: [rds('g/*')],
+        initialVersions: new Map([
+          [rds('g/0'), 'v0'],
+          [rds('g/gone'), 'v0'],
+        ]),
+      }),
+    );
+    client.send(request({ typeUrl: RDS, subscribe: [rds('g/gone')] }));
+    client.model.wants = () => true;
+    instance.directory.answer();
+    client.settle();
+    const removed = client.settleAfter(SWITCH_WAIT_MS).flatMap((response) => response.removed);
+    t.strictSame(removed, [rds('g/gone')]);
     t.end();
   },
 );
