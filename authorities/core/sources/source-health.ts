@@ -145,6 +145,10 @@ const REFUSALS: ReadonlySet<number> = new Set([
 export const isRefusal = ({ detectedBy, code }: StreamEnd): boolean =>
   detectedBy === 'stream' && REFUSALS.has(code);
 
+/** Something that a stable stream puts right. New credentials reset the attempts alone. */
+const hasTrouble = ({ attempt, failures, tripped }: Memory): boolean =>
+  attempt > 0 || failures > 0 || tripped !== null;
+
 function start(memory: Memory, input: HealthInput): Step {
   return input.mayStart() ? dial(memory, input) : stay({ ...memory, kind: 'queued' });
 }
@@ -239,7 +243,7 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
     failures: stable ? 0 : state.failures,
     suspect,
     shortStreamEndsMs,
-    tripped: state.tripped ?? (unstable ? 'unstable' : null),
+    tripped: stable ? null : (state.tripped ?? (unstable ? 'unstable' : null)),
   };
   // The server just responded, so the backoff grown before does not apply. Recent short streams
   // still raise it: a server that responds once and dies, again and again, must be retried ever
@@ -349,7 +353,7 @@ const TABLE: Table = {
           effects: [{ kind: 'hang_up', reason: 'nothing subscribed' }],
         };
       }
-      const becameStable = state.attempt > 0 && nowMs - state.sinceMs >= timers.minStableMs;
+      const becameStable = hasTrouble(state) && nowMs - state.sinceMs >= timers.minStableMs;
       return stay(becameStable ? { ...state, attempt: 0, failures: 0, tripped: null } : state);
     },
   },
@@ -404,7 +408,7 @@ export function healthDeadlineMs(state: SourceHealth, timers: SourceTimers): num
     case 'connecting':
       return state.deadlineMs;
     case 'live': {
-      const stableAtMs = state.attempt > 0 ? state.sinceMs + timers.minStableMs : Infinity;
+      const stableAtMs = hasTrouble(state) ? state.sinceMs + timers.minStableMs : Infinity;
       const atMs = Math.min(stableAtMs, state.closeAtMs ?? Infinity);
       return atMs === Infinity ? undefined : atMs;
     }

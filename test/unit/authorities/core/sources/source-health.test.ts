@@ -410,3 +410,20 @@ t.test('a stream is stable after 30 s: backoff and failures are reset', (t) => {
   t.equal(healthDeadlineMs(story.state, timers), undefined);
   t.end();
 });
+
+t.test('an unstable source whose credentials were mended is trusted after a stable stream', (t) => {
+  const story = wanted();
+  for (let stream = 0; stream < 3; stream++) {
+    if (stream > 0) story.redialled();
+    story.liveFor(1_000).on(ended({ code: STATUS_CODE.unauthenticated }));
+  }
+  t.match(story.state, { kind: 'waiting', tripped: 'unstable' });
+  story.on({ kind: 'credentials_changed' }).redialled().on(FIRST);
+  t.match(story.state, { kind: 'live', attempt: 0, tripped: 'unstable' });
+  t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.minStableMs);
+  story.after(timers.minStableMs);
+  t.equal(story.state.tripped, null);
+  story.on(ended({ code: 0 }));
+  t.equal(story.state.tripped, null, 'an ordinary rotation moves no names');
+  t.end();
+});
