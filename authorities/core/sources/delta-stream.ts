@@ -366,8 +366,8 @@ export class DeltaStream implements SourceStream {
         continue;
       }
       this.#answers.handleRequested(subscriptions, nowMs);
-      const versions =
-        this.#options.resume === 'trusted' ? this.#heldVersions(typeUrl, room) : null;
+      const isTrusted = this.#options.resume === 'trusted' && !this.#holdsParts(typeUrl);
+      const versions = isTrusted ? this.#heldVersions(typeUrl, room) : null;
       if (!versions) this.#fresh.handleRequested(typeUrl, new Set(later));
       const initialVersions = versions
         ? this.#resumeVersions(typeUrl, versions, subscriptions, nowMs)
@@ -399,6 +399,18 @@ export class DeltaStream implements SourceStream {
     });
     if (end < 0) return { first: all, later: [] };
     return { first: inOrder.slice(0, end), later: inOrder.slice(end) };
+  }
+
+  /**
+   * Are some members held of a glob that was never answered in full? They came by their own names, or the stream broke in
+   * the middle of the answer. With their versions, silence would mean that the others do not exist.
+   */
+  #holdsParts(typeUrl: string): boolean {
+    for (const subscription of this.#contents.subscriptions(typeUrl)) {
+      const { name, wasWhole } = subscription;
+      if (name.isGlob && !wasWhole && this.#contents.memberCount(subscription) > 0) return true;
+    }
+    return false;
   }
 
   /**

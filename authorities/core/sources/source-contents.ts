@@ -36,6 +36,8 @@ export interface SourceSubscription {
   deadlineMs: number | undefined;
   /** Globs only: a member's TTL ended here, and the server may still have the member. */
   lapsed: boolean;
+  /** Globs only: it was answered in full, on this stream or an earlier one. */
+  wasWhole: boolean;
   /** Globs only: how many members were held when it was unsubscribed. */
   membersLeft: number;
 }
@@ -135,6 +137,7 @@ export class SourceContents {
       absence: undefined,
       deadlineMs: undefined,
       membersLeft: 0,
+      wasWhole: false,
       lapsed: false,
     };
     const collection = this.#collection(typeUrl, globKeyOf(name));
@@ -498,6 +501,7 @@ export class SourceContents {
     subscription.status = status;
     subscription.absence = absence;
     subscription.deadlineMs = undefined;
+    if (name.isGlob) subscription.wasWhole = true;
     if (isTold) return;
     // A group may wait for this answer alone, also if it brings nothing new (seed 21139).
     const isAnswer = before === 'requested' || before === 'timed_out';

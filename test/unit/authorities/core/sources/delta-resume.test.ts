@@ -50,6 +50,7 @@ t.test(
   (t) => {
     const driver = started({ [member('m')]: '1' });
     driver.watching(member('m'), glob);
+    driver.advance(60_000);
     driver.cut('s');
     driver.advance(1_000);
     const [first] = streamOf(driver).requests;
@@ -187,3 +188,42 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'a source that hangs fails over, although a member of a glob without an answer is held',
+  (t) => {
+    const sources = ['s', 'other'];
+    const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources } } }));
+    for (const source of sources)
+      for (const id of ['m', 'n']) driver.server(source).set(THING, member(id), source);
+    driver.watching(member('m'));
+    driver.server('s').reachability = 'black_hole';
+    driver.cut('s');
+    const watcher = driver.watching(glob);
+    const served = (): readonly string[] => watcher.take().filter((told) => told !== glob);
+    t.strictSame(served(), [`changed ${member('m')} s`]);
+    driver.advance(60_000);
+    t.strictSame([...served()].sort(), [
+      `changed ${member('m')} other`,
+      `changed ${member('n')} other`,
+      `complete ${glob}`,
+    ]);
+    t.match(driver.group('cloud').failover, { kind: 'alt', active: 1 });
+    t.end();
+  },
+);
+
+t.test('after a broken first answer to a glob, its members are requested without versions', (t) => {
+  const driver = started();
+  driver.server('s').isDeaf = true;
+  driver.watching(glob);
+  const body = Buffer.alloc(600 * 1_024);
+  const resources = [{ name: member('m'), version: '1', body }];
+  driver.send('s', { typeUrl: THING, nonce: '1', resources, removed: [] });
+  driver.server('s').isDeaf = false;
+  driver.cut('s');
+  driver.advance(1_000);
+  t.match(streamOf(driver).requests[0], { subscribe: [glob], initialVersions: {} });
+  t.same(streamOf(driver).requests[0]?.initialVersions, {});
+  t.end();
+});
