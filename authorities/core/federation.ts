@@ -380,7 +380,8 @@ export class Federation {
     for (const heir of new Set(heirOf.values())) {
       heir?.adopt(
         group,
-        (name) => heirOf.get(name.key) === heir || heirOf.get(globKeyOf(name)) === heir,
+        (_typeUrl, name) => heirOf.get(name.key) === heir || heirOf.get(globKeyOf(name)) === heir,
+        nowMs,
       );
     }
     // Resources of authorities that are no longer in the map may not be served.

@@ -13,3 +13,7 @@ export interface Candidate {
 /** May this candidate have names of the authority? One source may be two candidates of a group. */
 export const hasNamesOf = (candidate: Candidate, authority: string): boolean =>
   candidate.authority === authority || candidate.authority === DEFAULT_AUTHORITY;
+
+/** A reload may give a source another name in the map, and a name another source, if its address changed. */
+export const hasSameSource = ({ source }: Candidate, other: Candidate | undefined): boolean =>
+  source === other?.source || source.name === other?.source.name;

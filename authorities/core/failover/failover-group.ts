@@ -6,13 +6,15 @@
  */
 import type { AuthoritySpec } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import { hasNamesOf, type Candidate } from './candidate.js';
+import { hasNamesOf, hasSameSource, type Candidate } from './candidate.js';
 import { statusAt, type Asked } from './candidate-content.js';
 import {
   advance,
   failoverDeadlineMs,
   force,
+  inherited,
   initialFailover,
+  NEVER_MS,
   release,
   type CachedCause,
   type FailoverState,
@@ -69,6 +71,8 @@ export class FailoverGroup {
   /** Per candidate: are the group's names subscribed there? */
   readonly #subscribed: boolean[];
   #lingerUntilMs: number | undefined;
+  /** When it took over the state of a group that a reload replaced. */
+  #inheritedMs: number | undefined;
   readonly #room: TurnRoom;
   /** The last switch, while names have still to move. */
   #switching: Switching | undefined;
@@ -293,10 +297,29 @@ export class FailoverGroup {
     return taken;
   }
 
-  /** Takes over the resources that another group of the same authority served before a reload. */
-  adopt(other: FailoverGroup, isOurs: (name: ResourceName) => boolean): void {
+  /**
+   * Takes over resources that another group served before a reload. If this group is new, also the other's state, as far
+   * as its candidates are the same.
+   */
+  adopt(
+    other: FailoverGroup,
+    isOurs: (typeUrl: string, name: ResourceName) => boolean,
+    nowMs: number,
+  ): void {
     this.#onInput();
     this.#view.adopt(other.#view, isOurs);
+    if (this.#failover.kind !== 'idle' || this.#inheritedMs !== undefined) return;
+    const placeOf = (index: number): number => {
+      const before = other.#candidate(index);
+      return this.candidates.findIndex(
+        (one) => hasSameSource(one, before) && one.authority === before.authority,
+      );
+    };
+    const replaced = { state: other.#failover, policy: other.spec.failover, placeOf };
+    const state = inherited(replaced, this.spec.failover, nowMs);
+    if (Object.keys(state).length === 0) return;
+    this.#failover = { ...this.#failover, ...state };
+    this.#inheritedMs = nowMs;
   }
 
   /** Takes over one resource that another group serves for a name of this group. */
@@ -321,10 +344,16 @@ export class FailoverGroup {
       uncached: () => this.#view.hasUncached(),
       candidates: this.candidates.map((candidate, index) => {
         // Field by field: this runs for each group and each response, and a spread is slower.
-        const { live, liveSinceMs, tripped, attempt } = candidate.source.facts();
+        const {
+          live,
+          liveSinceMs,
+          lostSinceMs = NEVER_MS,
+          tripped,
+          attempt,
+        } = candidate.source.facts();
         const complete = (): boolean =>
           this.#subscribed[index] === true && this.#isComplete(candidate);
-        return { live, liveSinceMs, tripped, attempt, complete };
+        return { live, liveSinceMs, lostSinceMs, tripped, attempt, complete };
       }),
     };
   }
@@ -339,7 +368,8 @@ export class FailoverGroup {
   #isComplete(candidate: Candidate): boolean {
     const { kind, sinceMs, lastSwitchMs } = this.#failover;
     const isAway = kind === 'alt' || kind === 'failing_back';
-    const leftMs = isAway ? lastSwitchMs : sinceMs;
+    // A reload requested all of its names again.
+    const leftMs = Math.max(isAway ? lastSwitchMs : sinceMs, this.#inheritedMs ?? NEVER_MS);
     for (const demand of this.#view.demands()) {
       const { typeUrl, name, requestedAtMs } = demand;
       const isOpen = requestedAtMs <= leftMs && statusAt(candidate, demand) === 'requested';

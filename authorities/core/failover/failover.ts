@@ -29,6 +29,8 @@ export interface CandidateFacts {
   /** Its stream has had a first response and is still open. */
   readonly live: boolean;
   readonly liveSinceMs: number;
+  /** When its last stream with a response ended; NEVER_MS: there was none. */
+  readonly lostSinceMs: number;
   readonly tripped: boolean;
   /** The attempt that has no response yet. */
   readonly attempt: UnansweredAttempt | undefined;
@@ -62,8 +64,6 @@ export interface FailoverState {
   readonly lastSwitchMs: number;
   /** Since when the primary has been in use without a switch. */
   readonly primarySinceMs: number;
-  /** When the active candidate was lost. */
-  readonly lostSinceMs: number;
   /** End of an operator's `force`; Infinity: until an operator's release. */
   readonly forcedUntilMs: number;
 }
@@ -96,7 +96,6 @@ export function initialFailover(policy: FailoverPolicy): FailoverState {
     holdMs: policy.holdMs,
     lastSwitchMs: NEVER_MS,
     primarySinceMs: NEVER_MS,
-    lostSinceMs: NEVER_MS,
     forcedUntilMs: NEVER_MS,
   };
 }
@@ -118,6 +117,7 @@ function enter(
 const NO_CANDIDATE: CandidateFacts = {
   live: false,
   liveSinceMs: 0,
+  lostSinceMs: NEVER_MS,
   tripped: true,
   attempt: undefined,
   /* c8 ignore next -- called only for live candidates */
@@ -139,6 +139,16 @@ function bestTarget(state: FailoverState, facts: GroupFacts): number | null {
   return others.find((index) => !candidate(facts, index).tripped) ?? null;
 }
 
+/** When `stale_after` allows to leave the lost candidate in use; undefined: another policy applies. */
+function staleAtMsOf(
+  { active }: FailoverState,
+  facts: GroupFacts,
+  when: FailoverPolicy['useAlternativeWhen'],
+): number | undefined {
+  if (when.kind !== 'stale_after') return undefined;
+  return candidate(facts, active).lostSinceMs + when.staleAfterMs;
+}
+
 /**
  * The `use_alternative_when` policy (FAILOVER.md). It restricts only switches to a worse candidate.
  */
@@ -149,7 +159,8 @@ function mayLeaveActive(
   { useAlternativeWhen: when }: FailoverPolicy,
 ): boolean {
   if (target < state.active || when.kind === 'unreachable' || facts.uncached()) return true;
-  return when.kind === 'stale_after' && facts.nowMs >= state.lostSinceMs + when.staleAfterMs;
+  const staleAtMs = staleAtMsOf(state, facts, when);
+  return staleAtMs !== undefined && facts.nowMs >= staleAtMs;
 }
 
 /**
@@ -254,9 +265,7 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
   },
 
   primary: (state, facts) =>
-    candidate(facts, 0).live
-      ? state
-      : enter(state, 'reconnecting', 'stream_lost', facts.nowMs, { lostSinceMs: facts.nowMs }),
+    candidate(facts, 0).live ? state : enter(state, 'reconnecting', 'stream_lost', facts.nowMs),
 
   reconnecting: (state, facts, policy) => {
     const primary = candidate(facts, 0);
@@ -393,6 +402,38 @@ export function release(state: FailoverState, facts: GroupFacts): FailoverState 
   return state.kind === 'forced' ? settleAfterForce(state, facts) : state;
 }
 
+/** A reload replaced the group of this state. */
+export interface Replaced {
+  readonly state: FailoverState;
+  readonly policy: FailoverPolicy;
+  /** @returns the place of one of its candidates in the new group; -1: the new group lacks it */
+  readonly placeOf: (index: number) => number;
+}
+
+/**
+ * What the new group goes on from: an operator's order, and the hold of its last switch. Without it, the group would
+ * return to a primary that has just come back, and an order would end with an edit of the map.
+ *
+ * @returns to be put over the initial state. A group at its primary begins with `connecting`, and compares what it
+ *   took over with the primary
+ */
+export function inherited(
+  { state, policy: before, placeOf }: Replaced,
+  policy: FailoverPolicy,
+  nowMs: number,
+): Partial<FailoverState> {
+  const active = placeOf(state.active);
+  if (state.kind === 'idle' || active < 0) return {};
+  const isDoubled = state.holdMs > before.holdMs;
+  const holdMs = isDoubled ? Math.min(state.holdMs, policy.holdMaxMs) : policy.holdMs;
+  const target = state.target === null ? null : placeOf(state.target);
+  if (state.kind === 'forced' && target !== -1) return { ...state, active, target, holdMs };
+  const { cause, sinceMs, lastSwitchMs } = state;
+  if (active > 0) return { kind: 'alt', cause, sinceMs, active, holdMs, lastSwitchMs };
+  const hasRested = nowMs - state.primarySinceMs >= policy.holdResetMs;
+  return hasRested && state.active === 0 ? {} : { holdMs, lastSwitchMs };
+}
+
 /** When to call `advance` even if no fact changes. */
 export function failoverDeadlineMs(
   state: FailoverState,
@@ -425,7 +466,7 @@ function candidateDeadlines(
         .filter(({ live }, index) => live && index < state.active)
         .map(({ liveSinceMs }) => liveSinceMs + state.holdMs);
     case 'cached':
-      return when.kind === 'stale_after' ? [state.lostSinceMs + when.staleAfterMs] : [];
+      return [staleAtMsOf(state, facts, when) ?? Infinity];
     case 'forced':
       return [waitedUntilMs(state, facts, policy), state.forcedUntilMs];
   }

@@ -195,9 +195,9 @@ export class GroupResources {
    * Takes over what another group of the authority served, and keeps it until the primary
    * contradicts.
    */
-  adopt(other: GroupResources, isOurs: (name: ResourceName) => boolean): void {
+  adopt(other: GroupResources, isOurs: (typeUrl: string, name: ResourceName) => boolean): void {
     for (const { projection, endsMs } of other.#served.all()) {
-      if (isOurs(projection.name)) this.adoptOne(projection, endsMs);
+      if (isOurs(projection.typeUrl, projection.name)) this.adoptOne(projection, endsMs);
     }
   }
 

@@ -12,7 +12,7 @@ import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { COMMON_SCOPE } from '../../../protos/node-scope.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
-import type { Candidate } from '../failover/candidate.js';
+import { hasSameSource, type Candidate } from '../failover/candidate.js';
 import type { Beside } from '../failover/comparison.js';
 import type { FailoverGroup, GroupEvent } from '../failover/failover-group.js';
 import type { Groups } from '../failover/groups.js';
@@ -153,20 +153,34 @@ export class NodeGroup {
   }
 
   /**
-   * Takes over the resources that a node group of the same scope served before a reload.
+   * Takes over the resources that a node group of the same scope served before a reload. Those of an entry go to the
+   * entry that is most like it and serves their type.
    *
-   * @returns the resources that no entry serves any more.
+   * @returns the resources that no entry serves any more, or that another one serves in their place
    */
-  adopt(before: NodeGroup): readonly Projection[] {
-    for (const old of before.groups) {
-      const heir = this.groups.find(({ spec }) =>
-        spec.sources.some((source) => old.spec.sources.includes(source)),
-      );
-      heir?.adopt(old, () => true);
+  adopt(before: NodeGroup, nowMs: number): readonly Projection[] {
+    for (const { group } of this.#entries) {
+      const alike = before.groups.filter((old) => likeness(old, group) > 0);
+      // The first one may pass on its state too, and its content comes before that of others.
+      alike.sort((one, other) => likeness(other, group) - likeness(one, group));
+      for (const old of alike) {
+        const isOurs = (typeUrl: string, name: ResourceName): boolean =>
+          this.#heirOf(old, typeUrl) === group && !group.served(typeUrl, name);
+        group.adopt(old, isOurs, nowMs);
+      }
     }
-    return before
-      .servedResources()
-      .filter(({ typeUrl, name }) => this.served(typeUrl, name) === undefined);
+    return before.servedResources().filter(({ typeUrl, name }) => {
+      const was = before.served(typeUrl, name)?.projection.version;
+      return was !== this.served(typeUrl, name)?.projection.version;
+    });
+  }
+
+  #heirOf(old: FailoverGroup, typeUrl: string): FailoverGroup | undefined {
+    let heir: FailoverGroup | undefined;
+    for (const group of this.groupsFor(typeUrl)) {
+      if (likeness(old, group) > (heir ? likeness(old, heir) : 0)) heir = group;
+    }
+    return heir;
   }
 
   /** @returns the events for watchers that follow from an event of one of the groups. */
@@ -246,6 +260,17 @@ export class NodeGroup {
       return served ? [{ ...served, group }] : [];
     });
   }
+}
+
+/** Of two groups, by their sources: 0 without a common one. */
+function likeness(
+  { candidates: ones }: FailoverGroup,
+  { candidates: others }: FailoverGroup,
+): number {
+  const isSameAt = (one: Candidate, at: number): boolean => hasSameSource(one, others[at]);
+  if (ones.length === others.length && ones.every(isSameAt)) return 3;
+  if (ones[0] && hasSameSource(ones[0], others[0])) return 2;
+  return ones.some((one) => others.some((other) => hasSameSource(one, other))) ? 1 : 0;
 }
 
 /** Stable and readable, like the group ids of authorities. */

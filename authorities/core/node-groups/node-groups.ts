@@ -102,7 +102,7 @@ export class NodeGroups {
    * Replaces a stale node group by a new one, if the map has entries for old-style names.
    *
    * @param reroute routes the watches of the old node group again
-   * @returns the resources that no source may serve any more
+   * @returns the resources that no source may serve any more, or that another entry serves now
    */
   replace(
     before: NodeGroup,
@@ -115,7 +115,7 @@ export class NodeGroups {
     const hasEntry = oldStyle && this.#entriesOf(before.scope, oldStyle).length > 0;
     const heir = hasEntry ? this.#make(before.scope, oldStyle) : undefined;
     release();
-    const lost = heir ? heir.adopt(before) : before.servedResources();
+    const lost = heir ? heir.adopt(before, nowMs) : before.servedResources();
     reroute();
     this.#closeUnused(before, heir, 'removed from the map', nowMs);
     return lost;

@@ -103,6 +103,8 @@ export interface ManagementServerOptions extends PublishingRights {
    * source then has an old epoch.
    */
   readonly lastEpoch: number;
+  /** When the source that this one replaces was lost; undefined: there was none. */
+  readonly lostSinceMs?: number | undefined;
   /** May its stream start now? If not, `handleAdmitted` follows. @param isKnown it was live before */
   readonly mayStart?: (isKnown: boolean, nowMs: number) => boolean;
   /** Its stream has started, failed, or is no longer wanted. */
@@ -120,6 +122,7 @@ export class ManagementServer implements Source {
   readonly #tokens: TokenBucket | undefined;
   #health: SourceHealth;
   #wasLive = false;
+  #lostSinceMs: number | undefined;
   #effects: ServerEffect[] = [];
   /** The transport takes requests. */
   #isWritable = false;
@@ -136,6 +139,7 @@ export class ManagementServer implements Source {
   constructor(options: ManagementServerOptions) {
     this.#options = options;
     this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
+    this.#lostSinceMs = options.lostSinceMs;
     const { rateLimit } = options.spec;
     this.#tokens = rateLimit && new TokenBucket(rateLimit);
     const { apiType, timers, resume, nodeIn } = options.spec;
@@ -191,6 +195,7 @@ export class ManagementServer implements Source {
       live,
       liveSinceMs: live ? health.sinceMs : 0,
       tripped: health.tripped !== null,
+      ...(this.#lostSinceMs === undefined ? {} : { lostSinceMs: this.#lostSinceMs }),
     };
     if (health.kind === 'connecting') {
       const isOwed = (): boolean => this.#stream.owesResponse();
@@ -475,6 +480,8 @@ export class ManagementServer implements Source {
     if (wasStarting && !isStarting(state)) this.#options.onStartOver?.();
     for (const effect of effects) {
       this.#effects.push(effect);
+      if (effect.kind === 'up') this.#lostSinceMs = undefined;
+      if (effect.kind === 'lost') this.#lostSinceMs ??= effect.livedMs === null ? undefined : nowMs;
       if (effect.kind === 'hang_up') this.#stream.handleEnded();
       if (effect.kind === 'dial') {
         this.#isWritable = false;

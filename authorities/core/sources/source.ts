@@ -6,6 +6,8 @@ export interface SourceFacts {
   /** It responds now. */
   readonly live: boolean;
   readonly liveSinceMs: number;
+  /** When its last stream with a response ended. Absent: it is live, or there was none. */
+  readonly lostSinceMs?: number;
   readonly tripped: boolean;
   /** The attempt that has no response yet. Absent: none is under way. */
   readonly attempt?: UnansweredAttempt;

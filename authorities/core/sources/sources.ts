@@ -10,7 +10,11 @@ import { authorityOf } from '../resolution/name-route.js';
 import { nodePartOf, type ClientIdentity } from './client-identity.js';
 import type { ContentLimits, ContentTotal } from './content-budget.js';
 import { FileSource } from './file-source.js';
-import { ManagementServer, type ServerEffect } from './management-server.js';
+import {
+  ManagementServer,
+  type ManagementServerOptions,
+  type ServerEffect,
+} from './management-server.js';
 import {
   configOf,
   leadsOf,
@@ -42,6 +46,14 @@ export type SourceEffect =
   /** The source of one node group is no longer needed. */
   | { readonly kind: 'closed'; readonly source: string };
 
+type Legacy = Pick<ManagementServerOptions, 'lastEpoch' | 'lostSinceMs'>;
+const NEW: Legacy = { lastEpoch: 0 };
+
+function legacyOf(server: ManagementServer, nowMs: number): Legacy {
+  const { live, lostSinceMs } = server.facts();
+  return { lastEpoch: server.health.epoch, lostSinceMs: live ? nowMs : lostSinceMs };
+}
+
 export class Sources {
   readonly #options: SourcesOptions;
   #map: AuthorityMap;
@@ -49,11 +61,8 @@ export class Sources {
   #leads: ReadonlyMap<string, string>;
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
-  /**
-   * Last epochs of replaced sources. The new source counts on from there, so late IO of the old one
-   * cannot pass for its own.
-   */
-  readonly #lastEpochs = new Map<string, number>();
+  /** What replaced sources leave to the new ones. Epochs count on, so late IO of the old one cannot pass for its own. */
+  readonly #replaced = new Map<string, Legacy>();
   /** One such epoch for all sources of node groups: they come and go, so a map would only grow. */
   #lastGroupEpoch = 0;
   #effects: SourceEffect[] = [];
@@ -168,7 +177,7 @@ export class Sources {
     const kept = new Map<string, { server: ManagementServer; spec: GrpcSourceSpec }>();
     const left: ManagementServer[] = [];
     for (const server of this.#servers.values()) {
-      if (server.id === server.name) this.#lastEpochs.set(server.id, server.health.epoch);
+      if (server.id === server.name) this.#replaced.set(server.id, legacyOf(server, nowMs));
       const spec = byConfig.get(configOf(server.spec));
       if (!spec) left.push(server);
       else kept.set(sourceIdOf(spec.name, scopeOfSource(server.id)), { server, spec });
@@ -274,7 +283,7 @@ export class Sources {
         if (made.isMidResponse) this.#midResponse.add(made);
         this.#onInput(made);
       },
-      lastEpoch: isCommon ? (this.#lastEpochs.get(id) ?? 0) : this.#lastGroupEpoch,
+      ...(isCommon ? (this.#replaced.get(id) ?? NEW) : { lastEpoch: this.#lastGroupEpoch }),
     });
     this.#servers.set(id, made);
     return made;

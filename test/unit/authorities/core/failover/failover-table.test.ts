@@ -20,6 +20,7 @@ interface Sketch {
   readonly forMs?: number;
   readonly tripped?: boolean;
   readonly silentForMs?: number;
+  readonly lostForMs?: number;
   readonly complete?: boolean;
 }
 
@@ -37,10 +38,12 @@ function factsOf(
         forMs = 0,
         tripped = false,
         silentForMs,
+        lostForMs,
         complete = true,
       }): CandidateFacts => ({
         live,
         liveSinceMs: nowMs - forMs,
+        lostSinceMs: lostForMs === undefined ? -Infinity : nowMs - lostForMs,
         tripped,
         attempt:
           silentForMs === undefined
@@ -65,7 +68,7 @@ const EXAMPLE: Record<FailoverKind, FailoverState> = {
   idle: stateOf('idle'),
   connecting: stateOf('connecting'),
   primary: stateOf('primary', { primarySinceMs: NOW_MS - 3_600_000 }),
-  reconnecting: stateOf('reconnecting', { lostSinceMs: NOW_MS - 1 }),
+  reconnecting: stateOf('reconnecting'),
   failing_over: stateOf('failing_over', { target: 1 }),
   alt: stateOf('alt', switched),
   failing_back: stateOf('failing_back', { ...switched, target: 0 }),
@@ -247,7 +250,8 @@ t.test('deadlines: each state wakes only for changes that time can cause', (t) =
     ...policy,
     useAlternativeWhen: { kind: 'stale_after', staleAfterMs: 9 },
   } as const;
-  t.equal(at('cached', { lostSinceMs: NOW_MS - 1 }, none, stale), NOW_MS + 8);
+  t.equal(at('cached', {}, factsOf([{ lostForMs: 1 }, down]), stale), NOW_MS + 8);
+  t.equal(at('cached', {}, none, stale), undefined);
   t.end();
 });
 

@@ -40,6 +40,7 @@ class Story {
     this.world = Array.from({ length: candidates }, (_, index) => ({
       live: false,
       liveSinceMs: 0,
+      lostSinceMs: NEVER_MS,
       tripped: false,
       attempt: undefined,
       complete: () => !this.incomplete.has(index),
@@ -88,11 +89,9 @@ class Story {
   }
 
   lose(index: number, trips = false): this {
-    Object.assign(this.world[index]!, {
-      live: false,
-      tripped: trips,
-      attempt: undefined,
-    });
+    const one = this.world[index]!;
+    if (one.live) one.lostSinceMs = this.nowMs;
+    Object.assign(one, { live: false, tripped: trips, attempt: undefined });
     return this.settle();
   }
 

@@ -1,0 +1,232 @@
+/**
+ * Goal: a reload of the map changes nothing that it does not name: neither the state of a group whose settings
+ * were edited, nor the content of old-style names whose entries were.
+ * Method: a Federation against fake servers, and maps that differ in one thing.
+ */
+import t from 'tap';
+import type { FailoverPolicy } from '../../../../config/model.js';
+import {
+  FederationDriver,
+  mapOf,
+  thing,
+  THING,
+  type OldStyleSketch,
+} from '../../../support/federation-driver.js';
+import { at, heldBy, toldTo } from '../../../support/node-groups.js';
+
+const NAME = thing('cloud', 'x');
+const STALE: Partial<FailoverPolicy> = {
+  useAlternativeWhen: { kind: 'stale_after', staleAfterMs: 600_000 },
+};
+
+const cloud = (failover: Partial<FailoverPolicy> = {}, sources = ['a', 'b']) =>
+  mapOf({ authorities: { cloud: { sources, failover } } });
+
+function started(map: ReturnType<typeof mapOf>) {
+  const driver = new FederationDriver(map);
+  for (const source of ['a', 'b', 'c']) driver.server(source).set(THING, NAME, `of ${source}`);
+  const watcher = driver.watching(NAME);
+  driver.advance(60_000);
+  return { driver, watcher };
+}
+const stateOf = (driver: FederationDriver) => driver.group('cloud').failover;
+
+t.test('a group goes on with its hold after a reload of its settings', (t) => {
+  const { driver, watcher } = started(cloud());
+  driver.kill('a');
+  driver.advance(60_000);
+  driver.revive('a');
+  while (!driver.isConnected('a')) driver.advance(100);
+  driver.reload(cloud({ lingerMs: 29_000 }));
+  driver.advance(20_000);
+  t.match(stateOf(driver), { kind: 'alt', active: 1 }, 'the primary is live for 20 s of 30');
+  watcher.take();
+  driver.advance(11_000);
+  t.match(stateOf(driver), { kind: 'primary', active: 0 });
+  t.strictSame(watcher.take(), [`changed ${NAME} of a`]);
+  driver.kill('a');
+  driver.advance(60_000);
+  driver.reload(cloud({ lingerMs: 28_000 }));
+  t.match(stateOf(driver), { kind: 'alt', holdMs: 60_000 }, 'a relapse has doubled it');
+  driver.reload(cloud({ holdMaxMs: 45_000 }));
+  t.match(stateOf(driver), { holdMs: 45_000 });
+  t.end();
+});
+
+t.test('a hold that was not doubled follows the new map', (t) => {
+  const { driver } = started(cloud());
+  driver.kill('a');
+  driver.advance(60_000);
+  driver.reload(cloud({ holdMs: 5_000 }));
+  t.match(stateOf(driver), { kind: 'alt', holdMs: 5_000 });
+  t.end();
+});
+
+t.test('the state follows its source to another place in the list', (t) => {
+  const { driver, watcher } = started(cloud());
+  driver.kill('a');
+  driver.advance(60_000);
+  watcher.take();
+  driver.reload(cloud({}, ['c', 'a', 'b']));
+  driver.advance(1_000);
+  t.match(stateOf(driver), { kind: 'alt', active: 2 });
+  driver.reload(cloud({}, ['b', 'a']));
+  driver.advance(10_000);
+  t.match(stateOf(driver), { kind: 'primary', active: 0 });
+  t.strictSame(watcher.take(), [], 'the same content');
+  driver.reload(cloud({}, ['c']));
+  driver.advance(10_000);
+  t.strictSame(watcher.take(), [`changed ${NAME} of c`]);
+  t.end();
+});
+
+t.test('the order of an operator holds until its end, whatever the map says meanwhile', (t) => {
+  const { driver, watcher } = started(cloud());
+  driver.force('cloud', 1, 600_000);
+  driver.advance(10_000);
+  watcher.take();
+  driver.reload(cloud({ lingerMs: 29_000 }));
+  driver.advance(300_000);
+  t.match(stateOf(driver), { kind: 'forced', active: 1, target: 1 });
+  t.strictSame(watcher.take(), []);
+  driver.advance(300_000);
+  t.match(stateOf(driver), { kind: 'primary', active: 0 });
+  driver.force('cloud', 1, 600_000);
+  driver.advance(10_000);
+  driver.reload(cloud({}, ['a', 'c']));
+  driver.advance(1_000);
+  t.match(stateOf(driver), { kind: 'primary' }, 'its source is gone from the group');
+  t.end();
+});
+
+t.test('groups that a reload does not concern keep their state', (t) => {
+  const map = (authorities: object) =>
+    mapOf({
+      authorities: {
+        cloud: { sources: ['a'], mayLeadTo: ['edge'] },
+        edge: { sources: ['b'] },
+        ...authorities,
+      },
+      defaultSource: { sources: ['a', 'b'] },
+    });
+  const driver = new FederationDriver(map({}));
+  const alternative = `${NAME}#alt=${thing('edge', 'x')}`;
+  const other = thing('any', 'x');
+  for (const name of [NAME, thing('edge', 'x'), other])
+    for (const source of ['a', 'b']) driver.server(source).set(THING, name, `of ${source}`);
+  driver.watching(alternative, other);
+  driver.advance(1_000);
+  driver.kill('a');
+  driver.advance(60_000);
+  driver.revive('a');
+  while (!driver.isConnected('a')) driver.advance(100);
+  driver.reload(map({ new: { sources: ['c'] } }));
+  driver.advance(1_000);
+  const kinds = driver.federation.groups.map(({ failover }) => failover.kind);
+  t.strictSame(kinds, ['alt', 'alt']);
+  t.end();
+});
+
+t.test('stale_after counts from the loss of the source in use', (t) => {
+  const when = (title: string, prepare: (driver: FederationDriver) => void, active: number) => {
+    const { driver } = started(cloud(STALE, ['a', 'b', 'c']));
+    prepare(driver);
+    driver.advance(300_000);
+    t.match(stateOf(driver), { kind: 'cached', active }, title);
+    driver.advance(310_000);
+    t.match(stateOf(driver), { kind: 'alt', active: active + 1 }, title);
+  };
+  when(
+    'across a reload',
+    (driver) => {
+      driver.kill('a');
+      driver.advance(60_000);
+      driver.reload(cloud({ ...STALE, lingerMs: 29_000 }, ['a', 'b', 'c']));
+    },
+    0,
+  );
+  when(
+    'of an alternative',
+    (driver) => {
+      driver.kill('a');
+      driver.advance(610_000);
+      driver.kill('b');
+    },
+    1,
+  );
+  when(
+    'during an order of an operator',
+    (driver) => {
+      driver.force('cloud', 0, 30_000);
+      driver.advance(1_000);
+      driver.kill('a');
+      driver.advance(30_000);
+    },
+    0,
+  );
+  t.end();
+});
+
+const entries = (servedBy: OldStyleSketch['servedBy'], targets: Record<string, string> = {}) =>
+  mapOf({ authorities: {}, targets, oldStyle: { differBy: ['id'], servedBy } });
+
+t.test('an old-style name has the content of the entry that the new map names first', (t) => {
+  const [a, b, both] = [{ sources: ['a'] }, { sources: ['b'] }, { sources: ['a', 'b'] }];
+  for (const { before, after, held, told } of [
+    { before: [a, b], after: [{ sources: ['b', 'a'] }], held: 'of b', told: ['changed x of b'] },
+    { before: [a, b], after: [both], held: 'of a', told: [] },
+    { before: [a, b], after: [b, a], held: 'of b', told: ['changed x of b'] },
+    { before: [a, b], after: [b], held: 'of b', told: ['changed x of b'] },
+    { before: [b], after: [a, b], held: 'of a', told: ['changed x of a'] },
+    { before: [both], after: [b, a], held: 'of b', told: ['changed x of b'] },
+  ]) {
+    const driver = new FederationDriver(entries(before));
+    for (const source of ['a', 'b']) driver.server(source).set(THING, 'x', `of ${source}`);
+    const watcher = driver.watching(at('n', 'x'));
+    driver.advance(10_000);
+    watcher.take();
+    driver.reload(entries(after));
+    driver.advance(120_000);
+    const title = JSON.stringify([before, after]);
+    t.strictSame(heldBy(watcher), { x: held }, title);
+    t.strictSame([...new Set(toldTo(watcher))], told, title);
+  }
+  t.end();
+});
+
+t.test('a source of old-style names may be renamed, or move, while it is down', (t) => {
+  for (const [before, after] of [
+    [entries([{ sources: ['a'] }], { a: 't:1' }), entries([{ sources: ['b'] }], { b: 't:1' })],
+    [entries([{ sources: ['a'] }], { a: 't:1' }), entries([{ sources: ['a'] }], { a: 't:2' })],
+  ] as const) {
+    const driver = new FederationDriver(before);
+    driver.server('a').set(THING, 'x', '1');
+    const watcher = driver.watching(at('n', 'x'));
+    driver.advance(10_000);
+    driver.kill('a');
+    driver.advance(60_000);
+    watcher.take();
+    driver.server('b').reachability = 'refuse';
+    driver.reload(after);
+    driver.advance(120_000);
+    t.strictSame(heldBy(watcher), { x: '1' });
+    t.notMatch(toldTo(watcher).join(), /removed|absent/);
+  }
+  t.end();
+});
+
+t.test('each old-style entry takes over its own content, although they share a source', (t) => {
+  const map = (holdMs: number) =>
+    entries([{ sources: ['a', 'b'] }, { sources: ['b'], failover: { holdMs } }]);
+  const driver = new FederationDriver(map(30_000));
+  driver.server('a').set(THING, 'x', 'of a');
+  driver.server('b').set(THING, 'y', 'of b');
+  const watcher = driver.watching(at('n', '*'));
+  driver.advance(10_000);
+  driver.kill('b');
+  driver.advance(60_000);
+  driver.reload(map(29_000));
+  driver.advance(300_000);
+  t.strictSame(heldBy(watcher), { x: 'of a', y: 'of b' });
+  t.end();
+});
