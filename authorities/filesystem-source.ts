@@ -3,18 +3,21 @@
  * parsed keeps its last good content, and the problem is reported with its line.
  *
  * Editors and deployment tools replace files and whole directories by renaming. So the directory,
- * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS. Above them, each
+ * its parent and `watched_directory` are watched, and any event rereads everything once the changed files stay as they
+ * are for SETTLE_MS, MAX_SETTLE_MS at most. Above them, each
  * directory is watched for a change of the next directory on the path, which the other watches do not report.
  */
-import { readdirSync, statSync, watch, type Dirent, type FSWatcher } from 'node:fs';
+import { readdirSync, statSync, type Dirent } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { FileResource } from '../config/file-resource.js';
 import type { PathSourceSpec } from '../config/model.js';
 import { encodedFormOf } from '../config/encoded-file.js';
+import { fingerprintOf } from '../config/file-fingerprint.js';
 import { readRegularFile } from '../config/regular-file.js';
 import { inOneLine, whyUnreadable } from '../config/unreadable-file.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from '../config/utf8.js';
+import { DirectoryWatches } from './directory-watches.js';
 import { fileConversions, type FileTask } from './conversion-thread.js';
 import { parsedFile } from './parsed-file.js';
 import {
@@ -37,6 +40,9 @@ export interface FilesystemHandlers {
 
 const SETTLE_MS = 50;
 const RESOURCE_FILE = /\.(ya?ml|json|pb|pb_text|textproto)$/;
+
+/** A file that is still being written is read no later than this. Milliseconds. */
+const MAX_SETTLE_MS = 1_000;
 
 /** Texts that changed are parsed at once up to this length in all: some 15 ms. Characters. */
 const AT_ONCE_LENGTH = 16_384;
@@ -69,7 +75,11 @@ export class FilesystemSource {
   #loaded: GoodLoad | undefined;
   /** Something changed while the files of the last change were parsed. */
   #hasChanged = false;
-  #watchers: FSWatcher[] = [];
+  readonly #watches = new DirectoryWatches((path) => {
+    this.#schedule(path);
+  });
+  /** Files that changed since the last reading, and their fingerprints when last looked at. */
+  readonly #unsettled = new Map<string, string | undefined>();
   #timer: NodeJS.Timeout | undefined;
   #problems: readonly string[] = [];
 
@@ -87,45 +97,37 @@ export class FilesystemSource {
   close(): void {
     clearTimeout(this.#timer);
     this.#isClosed = true;
-    for (const watcher of this.#watchers) watcher.close();
-    this.#watchers = [];
+    this.#watches.close();
   }
 
   #rewatch(): void {
-    for (const watcher of this.#watchers) watcher.close();
     const { path, watchedDirectory } = this.#spec;
     const directories = new Set([...directoriesOf(path), dirname(path), watchedDirectory ?? path]);
-    this.#watchers = [
-      ...[...directories].flatMap((directory) => this.#watch(directory)),
-      ...ancestorsOf(dirname(path)).flatMap(({ directory, entry }) =>
-        this.#watch(directory, entry),
-      ),
-    ];
+    this.#watches.replace([
+      ...[...directories].map((directory) => ({ directory })),
+      ...ancestorsOf(dirname(path)),
+    ]);
   }
 
-  /** @param entry the only entry of the directory that matters; undefined: all */
-  #watch(path: string, entry?: string): readonly FSWatcher[] {
-    try {
-      const watcher = watch(path, { persistent: false }, (_event, changed) => {
-        // Some platforms do not say what changed.
-        if (entry === undefined || changed === null || changed === entry) this.#schedule();
-      });
-      watcher.on('error', () => {
-        this.#schedule();
-      });
-      return [watcher];
-    } catch {
-      // It does not exist now; the watch on its parent reports when it does.
-      return [];
+  /** @param changed an entry of a watched directory; undefined: any */
+  #schedule(changed?: string): void {
+    if (changed !== undefined && RESOURCE_FILE.test(changed) && !this.#unsettled.has(changed)) {
+      this.#unsettled.set(changed, fingerprintOf(changed));
     }
-  }
-
-  #schedule(): void {
     // Further events do not extend the delay: a busy neighbouring directory would delay the load
     // for ever.
-    if (this.#timer) return;
+    if (!this.#timer) this.#settle(performance.now());
+  }
+
+  /** Waits until the changed files stay as they are: one may be written in place, and a part of it may be valid. */
+  #settle(startedMs: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
+      if (!this.#areSettled() && performance.now() - startedMs < MAX_SETTLE_MS) {
+        this.#settle(startedMs);
+        return;
+      }
+      this.#unsettled.clear();
       if (this.#isParsing) {
         this.#hasChanged = true;
         return;
@@ -136,6 +138,16 @@ export class FilesystemSource {
       this.#reload();
     }, SETTLE_MS);
     this.#timer.unref();
+  }
+
+  #areSettled(): boolean {
+    let areSettled = true;
+    for (const [path, before] of this.#unsettled) {
+      const now = fingerprintOf(path);
+      if (now !== before) areSettled = false;
+      this.#unsettled.set(path, now);
+    }
+    return areSettled;
   }
 
   /** Reads once, without a watch. `loaded` is absent if the directory or file is not there. */
@@ -150,7 +162,8 @@ export class FilesystemSource {
   }
 
   #give({ loaded, problems }: Reading): void {
-    this.#tell(problems);
+    const { problem } = this.#watches;
+    this.#tell(problem === undefined ? problems : [problem, ...problems]);
     const last = this.#loaded;
     this.#loaded = loaded;
     if (!loaded) this.#handlers.onUnreadable();

@@ -2,16 +2,30 @@
  * Reloads the authority map on SIGHUP and when its file changes. An invalid map is refused as a whole:
  * the log lists its problems, and the old map stays in force.
  */
-import { statSync, watch, type FSWatcher } from 'node:fs';
+import { watch, type FSWatcher } from 'node:fs';
 import { dirname } from 'node:path';
+import { fingerprintOf } from '../../config/file-fingerprint.js';
 import type { AuthorityMap } from '../../config/model.js';
 import type { Telemetry } from '../telemetry/telemetry.js';
 import { readMap, type Changes, type MapRead } from './map-reader.js';
 import { digestOf } from './map-pieces.js';
 
+/** The file of a map at one moment. */
+export interface MapStamp {
+  readonly fingerprint: string | undefined;
+  readonly digest: string | undefined;
+}
+
+export const stampOf = (file: string): MapStamp => ({
+  fingerprint: fingerprintOf(file),
+  digest: digestOf(file),
+});
+
 export interface MapFileOptions {
   /** Absolute path. */
   readonly file: string;
+  /** From before the map was read: the file may change while the gateway starts. */
+  readonly stamp: MapStamp;
   readonly map: AuthorityMap;
   readonly apply: (map: AuthorityMap) => void;
   /** Called with each valid map that is read. `warnings` are those of the file: `file:line:column: …`. */
@@ -41,8 +55,8 @@ export class MapFile {
   constructor(options: MapFileOptions) {
     this.#options = options;
     this.#map = options.map;
-    this.#fingerprint = fingerprintOf(options.file);
-    this.#digest = digestOf(options.file);
+    this.#fingerprint = options.stamp.fingerprint;
+    this.#digest = options.stamp.digest;
   }
 
   /**
@@ -64,6 +78,8 @@ export class MapFile {
       // E.g. the host has no inotify watches left: SIGHUP still works.
       telemetry.onHandlerError(error);
     }
+    const now = fingerprintOf(file);
+    if (now !== this.#fingerprint) this.#settle(now, performance.now());
   }
 
   /** Waits until the file stays as it is, and reads it if it changed. */
@@ -158,16 +174,6 @@ const SECTION_FIELDS: Readonly<Record<string, string>> = {
   oldStyle: 'oldStyleNames',
   defaultSource: 'defaultConfigSource',
 };
-
-/** Differs whenever the file was written or replaced. Undefined: there is no file at the moment. */
-function fingerprintOf(file: string): string | undefined {
-  try {
-    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
-    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
-  } catch {
-    return undefined;
-  }
-}
 
 const isEmpty = ({ added, removed, changed }: Changes): boolean =>
   added.length + removed.length + changed.length === 0;

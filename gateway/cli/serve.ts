@@ -10,7 +10,7 @@ import { createLog, linesWritten } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { VERSION } from '../version.js';
 import { EXIT, type ExitCode, type Shell } from './command.js';
-import { MapFile } from './map-file.js';
+import { MapFile, stampOf, type MapStamp } from './map-file.js';
 import { sayLostNames, sayMapWarnings } from './map-warnings.js';
 
 /** Shell convention for a process that a signal ended: 128 plus the number of the signal. */
@@ -32,6 +32,7 @@ export async function serve(argv: readonly string[], shell: Shell): Promise<Exit
     return read.areFilesWrong ? EXIT.cannotStart : EXIT.usage;
   }
   const { settings } = read;
+  const stamp = stampOf(settings.authorityMap);
   const loaded = loadAuthorityMap(settings.authorityMap);
   if (!loaded.ok) return refuse(loaded.problems, shell);
   const repeatIntervalMs = settings.limits.nackLogIntervalMs;
@@ -41,14 +42,14 @@ export async function serve(argv: readonly string[], shell: Shell): Promise<Exit
     telemetry.say('settings_warning', { warning: formatProblem(warning) });
   }
   sayMapWarnings(loaded.map, loaded.warnings.map(formatProblem), settings, telemetry);
-  const code = await runGateway(settings, loaded.map, telemetry, shell);
+  const code = await runGateway(settings, { map: loaded.map, stamp }, telemetry, shell);
   await linesWritten(log);
   return code;
 }
 
 async function runGateway(
   settings: Settings,
-  map: AuthorityMap,
+  { map, stamp }: { readonly map: AuthorityMap; readonly stamp: MapStamp },
   telemetry: Telemetry,
   shell: Shell,
 ): Promise<ExitCode> {
@@ -67,6 +68,7 @@ async function runGateway(
   }
   const mapFile = new MapFile({
     file: settings.authorityMap,
+    stamp,
     map,
     apply: (next) => {
       gateway.reload(next);

@@ -3,7 +3,9 @@
  * files, and keeps its last good state on errors.
  * Method: a real directory; each change is awaited by the load that it causes.
  */
-import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import fs from 'node:fs';
+import { mkdir, mkdtemp, open, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -102,6 +104,43 @@ t.test('files in a directory and below it are one set, and changes are followed'
   await loaded('b', 'c', 'd');
   await writeFile(join(root, 'late', 'e.yaml'), assignment('e'));
   await loaded('b', 'c', 'd', 'e');
+});
+
+t.test('a file that is written in place, slowly, never loses its resources', async (t) => {
+  const { root, loaded, problem, source } = await watchDirectory(t);
+  const file = join(root, 'a.yaml');
+  await writeFile(file, `${assignment('one')}---\n${assignment('two')}`);
+  source.start();
+  await loaded('one', 'two');
+  const written = await open(file, 'w');
+  t.match(await problem(/is empty/), /a\.yaml: is empty.*delete the file/);
+  await written.writeFile(['one', 'two', 'three'].map(assignment).join('---\n'));
+  await written.close();
+  await loaded('one', 'two', 'three');
+  await unlink(file);
+  await loaded();
+});
+
+t.test('a host without watches left is a problem, and the directory is read again', async (t) => {
+  const { root, loaded, problem, source } = await watchDirectory(t);
+  const { watch } = fs;
+  const restore = (): void => {
+    fs.watch = watch;
+    syncBuiltinESMExports();
+  };
+  t.teardown(restore);
+  fs.watch = () => {
+    throw Object.assign(new Error('no space left on device, watch'), { code: 'ENOSPC' });
+  };
+  syncBuiltinESMExports();
+  source.start();
+  t.match(await problem(/watched/), /ENOSPC: it is read every 5 s \(raise fs\.inotify/);
+  await writeFile(join(root, 'a.yaml'), assignment('one'));
+  restore();
+  await loaded('one');
+  t.strictSame(source.problems, [], 'now it is watched');
+  await writeFile(join(root, 'b.yaml'), assignment('two'));
+  await loaded('one', 'two');
 });
 
 t.test('a file replaced by rename, as editors do, is read again', async (t) => {

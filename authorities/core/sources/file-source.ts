@@ -51,6 +51,8 @@ export class FileSource implements Source {
   #loaded: Loaded = new Map();
   #liveSinceMs: number | undefined;
   #unreadable = false;
+  /** Parts of a load have come, and the load has not. */
+  #isLoading = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
   #refused: readonly RefusedResource[] = [];
   /** Subscriptions whose answers are given in portions. */
@@ -94,9 +96,10 @@ export class FileSource implements Source {
     this.#onInput();
   }
 
-  /** The new map may give this source other authorities: the resources are checked again. */
+  /** The new map may give this source other authorities: the resources are checked again, or with the load under way. */
   handleMapChanged(nowMs: number): void {
-    if (this.#liveSinceMs !== undefined) this.handleLoaded({ ...this.#read, nowMs });
+    if (this.#liveSinceMs === undefined || this.#isLoading) return;
+    this.handleLoaded({ ...this.#read, nowMs });
   }
 
   /** The resources of the latest reading that cannot be served. */
@@ -109,6 +112,7 @@ export class FileSource implements Source {
    * answers all names together. Removals come with `handleLoaded`.
    */
   handlePart(resources: readonly FileResource[]): void {
+    this.#isLoading = true;
     for (const resource of resources) {
       const taken = this.#entryOf(resource);
       if (!taken.ok || this.#liveSinceMs === undefined) continue;
@@ -123,6 +127,7 @@ export class FileSource implements Source {
   /** @returns the refused resources, and why. */
   handleLoaded({ nowMs, ...read }: FileLoad): readonly RefusedResource[] {
     this.#read = read;
+    this.#isLoading = false;
     const { resources } = read;
     const refused: RefusedResource[] = [];
     this.#refused = refused;

@@ -32,6 +32,9 @@ interface GoodFile {
   readonly isWhole: boolean;
 }
 
+const EMPTIED =
+  'is empty, as while it is being written: its last content stays (delete the file to remove its resources)';
+
 export class GoodFiles {
   readonly #parse: (text: string, path: string) => ParsedText;
   readonly #lastGood = new Map<string, GoodFile>();
@@ -72,6 +75,9 @@ export class GoodFiles {
     if ('problem' in file) return [file.problem];
     const { text } = file;
     if (!this.isNew(path, text)) return [];
+    // Whoever writes a file in place empties it first.
+    const had = this.#lastGood.get(path)?.resources.length ?? 0;
+    if (text === '' && had > 0) return [`${path}: ${EMPTIED}`];
     const parsed = this.#parse(text, path);
     if (parsed.ok) {
       this.#lastGood.set(path, { text, resources: parsed.resources, isWhole: true });

@@ -15,7 +15,7 @@ import type { AuthorityMap } from '../../../../config/model.js';
 import type { Explanation } from '../../../../gateway/admin/explain.js';
 import { EXIT } from '../../../../gateway/cli/command.js';
 import { explanationText } from '../../../../gateway/cli/explain.js';
-import { MapFile } from '../../../../gateway/cli/map-file.js';
+import { MapFile, stampOf } from '../../../../gateway/cli/map-file.js';
 import { readMap } from '../../../../gateway/cli/map-reader.js';
 import { COMMANDS } from '../../../../gateway/cli/run.js';
 import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
@@ -368,11 +368,13 @@ function mapRig(t: Test) {
     wake();
   };
   const telemetry = new Telemetry(pino({ level: 'debug' }, { write }));
+  const stamp = stampOf(file);
   const loaded = loadAuthorityMap(file);
   if (!loaded.ok) throw new Error('the map of the test is invalid');
   const applied: AuthorityMap[] = [];
   const mapFile = new MapFile({
     file,
+    stamp,
     map: loaded.map,
     apply: (map) => applied.push(map),
     warn: () => undefined,
@@ -475,6 +477,15 @@ t.test('writes beside the map do not delay its reload', async (t) => {
   });
   const told = nextLine();
   writeFileSync(file, MAP.replace('127.0.0.1:2', '127.0.0.1:3'));
+  await told;
+  t.equal(applied.length, 1);
+});
+
+t.test('a map that changed while the gateway started is applied once it watches', async (t) => {
+  const { applied, file, mapFile, nextLine } = mapRig(t);
+  const told = nextLine();
+  writeFileSync(file, MAP.replace('127.0.0.1:2', '127.0.0.1:3'));
+  mapFile.watch();
   await told;
   t.equal(applied.length, 1);
 });

@@ -77,6 +77,10 @@ t.test(
     const second = [resource(a, '2'), resource(member('n')), resource(b), resource('no name')];
     give(...second);
     t.strictSame(watcher.take(), [`changed ${a} 2`, `changed ${member('n')} 1`]);
+    const other = { sources: ['f'] };
+    driver.reload(mapOf({ authorities: { cloud: { sources: ['f'] }, other }, paths: ['f'] }));
+    driver.advance(1_000);
+    t.strictSame(watcher.take(), [], 'the load before does not come back with another map');
     load(driver, ...second);
     driver.advance(60_000);
     t.ok(watcher.take().includes(`removed ${member('m')}`));

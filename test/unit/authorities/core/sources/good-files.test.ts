@@ -34,6 +34,19 @@ t.test('a half-written file keeps its last good content until it is readable or 
   t.end();
 });
 
+t.test('a file that becomes empty keeps its content, since it may be about to be written', (t) => {
+  const files = new GoodFiles(parse);
+  load(files, { one: 'a b', two: 'c' });
+  const emptied = load(files, { one: '', two: 'c' });
+  t.equal(namesOf(emptied), 'a b c');
+  t.match(emptied.problems, [/^one: is empty.*delete the file/]);
+  t.equal(emptied.isWhole, true);
+  t.equal(namesOf(load(files, { one: 'a', two: 'c' })), 'a c');
+  t.equal(namesOf(load(files, { one: ' ', two: 'c' })), 'c', 'blanks are content');
+  t.strictSame(load(files, { one: '', two: 'c' }).problems, [], 'it has nothing to lose');
+  t.end();
+});
+
 t.test('a directory with a file that was never good is incomplete', (t) => {
   const files = new GoodFiles(parse);
   const first = load(files, { one: '!', two: 'c' });

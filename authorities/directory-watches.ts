@@ -1,0 +1,71 @@
+/**
+ * Watches directories for changes of their entries. A host may have no watches left: then it says so, and looks again
+ * from time to time.
+ */
+import { watch, type FSWatcher } from 'node:fs';
+import { join } from 'node:path';
+
+export interface WatchedDirectory {
+  readonly directory: string;
+  /** The only entry that matters; undefined: all. */
+  readonly entry?: string;
+}
+
+/** How long after it found no watch left. Milliseconds. */
+const LOOK_AGAIN_MS = 5_000;
+
+/** The system has no more watches or descriptors, whatever the path. */
+const EXHAUSTED: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EMFILE', 'ENFILE']);
+
+export class DirectoryWatches {
+  readonly #onChange: (path: string | undefined) => void;
+  #watchers: FSWatcher[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #problem: string | undefined;
+
+  /** @param onChange gets the path of the changed entry; undefined: it may be any */
+  constructor(onChange: (path: string | undefined) => void) {
+    this.#onChange = onChange;
+  }
+
+  /** Why changes of some directories go unnoticed until the next look; undefined: all are watched. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Watches these directories, and no others. One that does not exist is left out: a watch on its parent reports it. */
+  replace(directories: readonly WatchedDirectory[]): void {
+    this.close();
+    this.#problem = undefined;
+    for (const one of directories) this.#watch(one);
+    if (this.#problem === undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#onChange(undefined);
+    }, LOOK_AGAIN_MS);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    for (const watcher of this.#watchers) watcher.close();
+    this.#watchers = [];
+  }
+
+  #watch({ directory, entry }: WatchedDirectory): void {
+    try {
+      const watcher = watch(directory, { persistent: false }, (_event, changed) => {
+        // Some platforms do not say what changed.
+        if (changed === null) this.#onChange(undefined);
+        else if (entry === undefined || changed === entry) this.#onChange(join(directory, changed));
+      });
+      watcher.on('error', () => {
+        this.#onChange(undefined);
+      });
+      this.#watchers.push(watcher);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (!EXHAUSTED.has(code)) return;
+      this.#problem = `${directory}: changes cannot be watched, ${code}: it is read every ${LOOK_AGAIN_MS / 1_000} s (raise fs.inotify.max_user_watches and max_user_instances, or the limit of open files)`;
+    }
+  }
+}
