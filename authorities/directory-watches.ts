@@ -38,7 +38,7 @@ export class DirectoryWatches {
     this.close();
     this.#problem = undefined;
     for (const one of directories) this.#watch(one);
-    if (this.#problem === undefined) return;
+    if (!this.problem) return;
     this.#timer = setTimeout(() => {
       this.#onChange(undefined);
     }, LOOK_AGAIN_MS);

@@ -317,8 +317,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the last client takes the tombstones with it',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'return this.#remembered.length + this.#earlier.size > 0;',
-    to: 'return false;',
+    from: 'return this.#remembered.length + this.#earlier.size;',
+    to: 'return 0;',
   },
   {
     title: 'the state file is ignored',

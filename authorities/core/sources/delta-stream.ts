@@ -32,7 +32,7 @@ import {
   ResponseInPortions,
   type Reading,
 } from './response-portions.js';
-import type { SourceContents, SourceSubscription } from './source-contents.js';
+import type { SourceContents, SourceEntry, SourceSubscription } from './source-contents.js';
 import {
   nackDetail,
   NodeSender,
@@ -156,6 +156,7 @@ export class DeltaStream implements SourceStream {
     this.#resyncUntilMs = -Infinity;
     this.#answers.restart();
     this.#contents.restart();
+    this.#contents.forgetParts();
     this.#fresh.restart();
     const inOrder = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
     for (const typeUrl of inOrder) this.#beginType(typeUrl);
@@ -366,8 +367,8 @@ export class DeltaStream implements SourceStream {
         continue;
       }
       this.#answers.handleRequested(subscriptions, nowMs);
-      const isTrusted = this.#options.resume === 'trusted' && !this.#holdsParts(typeUrl);
-      const versions = isTrusted ? this.#heldVersions(typeUrl, room) : null;
+      const versions =
+        this.#options.resume === 'trusted' ? this.#heldVersions(typeUrl, room) : null;
       if (!versions) this.#fresh.handleRequested(typeUrl, new Set(later));
       const initialVersions = versions
         ? this.#resumeVersions(typeUrl, versions, subscriptions, nowMs)
@@ -402,31 +403,29 @@ export class DeltaStream implements SourceStream {
   }
 
   /**
-   * Are some members held of a glob that was never answered in full? They came by their own names, or the stream broke in
-   * the middle of the answer. With their versions, silence would mean that the others do not exist.
-   */
-  #holdsParts(typeUrl: string): boolean {
-    for (const subscription of this.#contents.subscriptions(typeUrl)) {
-      const { name, wasWhole } = subscription;
-      if (name.isGlob && !wasWhole && this.#contents.memberCount(subscription) > 0) return true;
-    }
-    return false;
-  }
-
-  /**
    * @returns null: the versions do not fit into the request. A part of them is of no use: a server does not report that
    * it deleted a member whose version it does not know.
    */
   #heldVersions(typeUrl: string, room: RequestRoom): Map<string, string> | null {
-    for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
+    for (const { projection, upstreamVersion } of this.#knownWhole(typeUrl)) {
       if (!room.take(wireText(projection.name.key), upstreamVersion)) return null;
     }
     // Apart, since a map of so many versions costs more than to find out that they do not fit.
     const versions = new Map<string, string>();
-    for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
+    for (const { projection, upstreamVersion } of this.#knownWhole(typeUrl)) {
       versions.set(wireText(projection.name.key), upstreamVersion);
     }
     return versions;
+  }
+
+  /**
+   * What is held, without the names of a glob that was never answered in full. The server would be silent about the glob if
+   * these were all of its members, and a source that hangs is silent too.
+   */
+  *#knownWhole(typeUrl: string): IterableIterator<SourceEntry> {
+    for (const entry of this.#contents.entries(typeUrl)) {
+      if (this.#contents.globOf(typeUrl, entry.projection.name)?.wasWhole !== false) yield entry;
+    }
   }
 
   /**
@@ -449,7 +448,7 @@ export class DeltaStream implements SourceStream {
     const known = new Set<SourceSubscription>();
     const singletons: SourceSubscription[] = [];
     for (const subscription of subscriptions) {
-      const [member] = subscription.name.isGlob
+      const [member] = subscription.wasWhole
         ? this.#contents.members(typeUrl, subscription.name)
         : [];
       if (!versions.has(textOf(subscription)) && !member) continue;

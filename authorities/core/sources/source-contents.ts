@@ -466,6 +466,15 @@ export class SourceContents {
     }
   }
 
+  /** Forgets the members of globs that were never answered in full: which others there are, only a new answer says. */
+  forgetParts(): void {
+    for (const collections of this.#types.values()) {
+      for (const collection of collections.values()) {
+        if (collection.glob?.wasWhole === false) this.#eraseMembers(collection);
+      }
+    }
+  }
+
   /** The stream ended. An unreachable source has not failed to answer a name. */
   stopTimers(): void {
     for (const typeUrl of this.#types.keys()) {
