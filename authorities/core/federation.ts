@@ -371,9 +371,11 @@ export class Federation {
     this.#rulesChanged = true;
   }
 
-  /** Its names move to the groups of the new map, which go on from what it served. */
+  /**
+   * Its names move to the groups of the new map, which go on from what it served. They subscribe before it unsubscribes:
+   * a source that they have in common is not asked again, and some would not answer (go-control-plane, for a wildcard).
+   */
   #replace(group: FailoverGroup, nowMs: number): void {
-    group.close(nowMs);
     const orphans = this.#watchedAt(group);
     const heirOf = new Map(orphans.map(({ name }) => [name.key, this.groupFor(name)]));
     // A member goes with its collection, although a reference may give its own name an alternative.
@@ -388,6 +390,7 @@ export class Federation {
     const served = [...group.servedResources()];
     this.#lost.push(...served.filter(({ name }) => !authorityOf(this.#map, name.authority)));
     this.#routeAgain(group, nowMs);
+    group.close(nowMs);
   }
 
   /** Clients choose the alternatives in names: there may be thousands of groups of such names, one after another. */

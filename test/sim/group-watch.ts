@@ -11,6 +11,8 @@ type GroupStateEvent = Extract<GroupEvent, { kind: 'state' }>;
 export class GroupWatch {
   readonly #switchedMs = new Map<string, number>();
   readonly #forced = new Set<string>();
+  /** Groups with a state event since the start of their process, or the last map. */
+  readonly #known = new Set<string>();
   /** Groups that began to move for an operator: they may complete the move after the release (seed 120511). */
   readonly #moving = new Set<string>();
   /** By instance and source. */
@@ -24,7 +26,7 @@ export class GroupWatch {
     for (const key of [...this.#switchedMs.keys()]) {
       if (key.startsWith(`${instance} `)) this.#switchedMs.delete(key);
     }
-    for (const keys of [this.#forced, this.#moving]) {
+    for (const keys of [this.#forced, this.#moving, this.#known]) {
       for (const key of [...keys]) if (key.startsWith(`${instance} `)) keys.delete(key);
     }
     for (const key of [...this.#switches.keys()]) {
@@ -46,6 +48,9 @@ export class GroupWatch {
     if (event.kind === 'state') {
       const { kind, cause } = event.to;
       log(`${key} ${event.from.kind} -> ${kind} (${cause})`);
+      // It goes on from the state of a group that the last reload replaced, perhaps one with another id (seed 2173).
+      if (!this.#known.has(key) && event.from.kind !== 'idle') count(this.#excused, key);
+      this.#known.add(key);
       // A connecting group may be new, since groups of node groups go with their clients.
       if (kind === 'idle' || kind === 'connecting') this.#switchedMs.delete(key);
       // Its primary may have tripped for other groups.

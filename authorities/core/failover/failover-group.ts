@@ -307,6 +307,7 @@ export class FailoverGroup {
     nowMs: number,
   ): void {
     this.#onInput();
+    other.#keepEnds();
     this.#view.adopt(other.#view, isOurs);
     if (this.#failover.kind !== 'idle' || this.#inheritedMs !== undefined) return;
     const placeOf = (index: number): number => {
@@ -320,6 +321,13 @@ export class FailoverGroup {
     if (Object.keys(state).length === 0) return;
     this.#failover = { ...this.#failover, ...state };
     this.#inheritedMs = nowMs;
+  }
+
+  /** The deadlines of what it serves are no longer those of its sources. */
+  #keepEnds(): void {
+    this.candidates.forEach((candidate, index) => {
+      if (this.#subscribed[index] === true) this.#view.keepEnds(index, candidate);
+    });
   }
 
   /** Takes over one resource that another group serves for a name of this group. */

@@ -154,18 +154,20 @@ export class NodeGroup {
 
   /**
    * Takes over the resources that a node group of the same scope served before a reload. Those of an entry go to the
-   * entry that is most like it and serves their type.
+   * entry that is most like it and serves their type. Without one, they go to an entry that did not serve the type before,
+   * so that no name is absent until its new source has answered.
    *
    * @returns the resources that no entry serves any more, or that another one serves in their place
    */
   adopt(before: NodeGroup, nowMs: number): readonly Projection[] {
     for (const { group } of this.#entries) {
-      const alike = before.groups.filter((old) => likeness(old, group) > 0);
       // The first one may pass on its state too, and its content comes before that of others.
-      alike.sort((one, other) => likeness(other, group) - likeness(one, group));
-      for (const old of alike) {
+      const inOrder = [...before.groups].sort(
+        (one, other) => likeness(other, group) - likeness(one, group),
+      );
+      for (const old of inOrder) {
         const isOurs = (typeUrl: string, name: ResourceName): boolean =>
-          this.#heirOf(old, typeUrl) === group && !group.served(typeUrl, name);
+          this.#heirOf(old, typeUrl, before) === group && !group.served(typeUrl, name);
         group.adopt(old, isOurs, nowMs);
       }
     }
@@ -175,12 +177,14 @@ export class NodeGroup {
     });
   }
 
-  #heirOf(old: FailoverGroup, typeUrl: string): FailoverGroup | undefined {
+  #heirOf(old: FailoverGroup, typeUrl: string, before: NodeGroup): FailoverGroup | undefined {
     let heir: FailoverGroup | undefined;
     for (const group of this.groupsFor(typeUrl)) {
       if (likeness(old, group) > (heir ? likeness(old, heir) : 0)) heir = group;
     }
-    return heir;
+    const isNew = (group: FailoverGroup): boolean =>
+      before.groupsFor(typeUrl).every((other) => likeness(other, group) === 0);
+    return heir ?? this.groupsFor(typeUrl).find(isNew);
   }
 
   /** @returns the events for watchers that follow from an event of one of the groups. */

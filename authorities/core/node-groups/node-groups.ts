@@ -76,7 +76,8 @@ export class NodeGroups {
       this.#touched.delete(nodeGroup);
       if (!nodeGroup.isIdle || this.#byScope.get(nodeGroup.scope) !== nodeGroup) continue;
       dropped = true;
-      this.#forget(nodeGroup, nowMs);
+      this.#forget(nodeGroup);
+      for (const group of nodeGroup.groups) group.close(nowMs);
       this.#closeUnused(nodeGroup, undefined, 'nothing subscribed', nowMs);
     }
     return dropped;
@@ -111,12 +112,14 @@ export class NodeGroups {
     reroute: () => void,
   ): readonly Projection[] {
     const release = this.#hold(before.scope);
-    this.#forget(before, nowMs);
+    this.#forget(before);
     const hasEntry = oldStyle && this.#entriesOf(before.scope, oldStyle).length > 0;
     const heir = hasEntry ? this.#make(before.scope, oldStyle) : undefined;
     release();
     const lost = heir ? heir.adopt(before, nowMs) : before.servedResources();
     reroute();
+    // After the heir has subscribed, see `Federation`.
+    for (const group of before.groups) group.close(nowMs);
     this.#closeUnused(before, heir, 'removed from the map', nowMs);
     return lost;
   }
@@ -149,10 +152,9 @@ export class NodeGroups {
     return identity ? this.identities.hold(scope, identity) : () => undefined;
   }
 
-  #forget(nodeGroup: NodeGroup, nowMs: number): void {
+  #forget(nodeGroup: NodeGroup): void {
     this.#byScope.delete(nodeGroup.scope);
     for (const group of nodeGroup.groups) {
-      group.close(nowMs);
       this.#groups.delete(group);
       this.#byGroup.delete(group);
     }

@@ -61,7 +61,9 @@ const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 
 export class DeltaStream implements SourceStream {
-  readonly mustRestart = false;
+  #isStuck = false;
+  /** Wildcards that the stream left, and whose members it had sent. */
+  readonly #leftWildcards = new Set<string>();
   readonly #contents: SourceContents;
   readonly #options: DeltaStreamOptions;
 
@@ -108,10 +110,19 @@ export class DeltaStream implements SourceStream {
     this.#fresh = new FreshResume(contents);
   }
 
+  /**
+   * A wildcard was left and subscribed again. The contents forgot its members, and go-control-plane sends a member of a
+   * wildcard again only on a new stream.
+   */
+  get mustRestart(): boolean {
+    return this.#isStuck;
+  }
+
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     const { typeUrl } = subscription;
+    if (isWildcard(subscription) && this.#leftWildcards.has(typeUrl)) this.#isStuck = true;
     if (this.#begunTypes.has(typeUrl)) this.#pending.subscribe(subscription);
     else this.#beginType(typeUrl);
     this.#answers.handleSubscribed(subscription, nowMs);
@@ -124,6 +135,8 @@ export class DeltaStream implements SourceStream {
 
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
+    if (isWildcard(subscription) && subscription.membersLeft > 0)
+      this.#leftWildcards.add(subscription.typeUrl);
     this.#pending.unsubscribe(subscription);
     this.#answers.handleUnsubscribed(subscription, nowMs);
   }
@@ -154,6 +167,7 @@ export class DeltaStream implements SourceStream {
     this.#acknowledgedTypes.clear();
     this.#answeredTypes.clear();
     this.#resyncUntilMs = -Infinity;
+    this.#forgetWildcards();
     this.#answers.restart();
     this.#contents.restart();
     this.#contents.forgetParts();
@@ -167,8 +181,14 @@ export class DeltaStream implements SourceStream {
     this.#maxRequestBytes = SMALL_REQUEST_BYTES;
   }
 
+  #forgetWildcards(): void {
+    this.#isStuck = false;
+    this.#leftWildcards.clear();
+  }
+
   handleEnded(): void {
     this.#open = false;
+    this.#forgetWildcards();
     this.inPortions.drop();
     this.#answers.restart();
     this.#fresh.restart();
@@ -488,6 +508,7 @@ export class DeltaStream implements SourceStream {
   }
 }
 
+const isWildcard = (one: SourceSubscription): boolean => textOf(one) === WILDCARD;
 const isSingle = ({ name }: SourceSubscription): boolean => !name.isGlob;
 const textOf = ({ name }: { readonly name: ResourceName }): string => wireText(name.key);
 

@@ -466,12 +466,22 @@ export class SourceContents {
     }
   }
 
-  /** Forgets the members of globs that were never answered in full: which others there are, only a new answer says. */
+  /**
+   * Forgets the members of globs that were never answered in full: which others there are, only a new answer says. One with
+   * a TTL stays until it ends, since no listener has the deadline (seed 2503).
+   */
   forgetParts(): void {
     for (const collections of this.#types.values()) {
       for (const collection of collections.values()) {
-        if (collection.glob?.wasWhole === false) this.#eraseMembers(collection);
+        if (collection.glob?.wasWhole === false) this.#forgetPart(collection);
       }
+    }
+  }
+
+  #forgetPart(collection: Collection): void {
+    for (const [key, { expiresAtMs }] of collection.entries) {
+      const isOwn = collection.singletons.has(key);
+      if (!isOwn && expiresAtMs === undefined) this.#erase(collection, key);
     }
   }
 

@@ -8,6 +8,7 @@ import type { FailoverPolicy } from '../../../../config/model.js';
 import {
   FederationDriver,
   mapOf,
+  RecordingWatcher,
   thing,
   THING,
   type OldStyleSketch,
@@ -228,5 +229,42 @@ t.test('each old-style entry takes over its own content, although they share a s
   driver.reload(map(29_000));
   driver.advance(300_000);
   t.strictSame(heldBy(watcher), { x: 'of a', y: 'of b' });
+  t.end();
+});
+
+t.test('an old-style name stays until the entry that serves it now has answered', (t) => {
+  const OTHER = 'type.googleapis.com/test.v1.Other';
+  const one = [{ sources: ['a'] }];
+  const same = [
+    { sources: ['a'], types: [THING] },
+    { sources: ['a'], types: [OTHER] },
+  ];
+  const split = [
+    { sources: ['a'], types: [OTHER] },
+    { sources: ['b'], types: [THING] },
+  ];
+  for (const [before, after] of [
+    [one, split],
+    [split, one],
+    [one, same],
+    [same, one],
+    [one, [{ sources: ['b'] }]],
+  ] as const) {
+    const driver = new FederationDriver(entries(before));
+    for (const source of ['a', 'b'])
+      for (const type of [THING, OTHER]) driver.server(source).set(type, 'x', '1');
+    const [ofThing, ofOther] = [new RecordingWatcher(), new RecordingWatcher()];
+    driver.watch(at('n', '*'), ofThing, THING);
+    driver.watch(at('n', '*'), ofOther, OTHER);
+    driver.advance(10_000);
+    for (const watcher of [ofThing, ofOther]) t.ok(toldTo(watcher).includes('changed x 1'));
+    driver.reload(entries(after));
+    driver.advance(120_000);
+    const title = JSON.stringify([before, after]);
+    for (const watcher of [ofThing, ofOther]) {
+      t.strictSame(heldBy(watcher), { x: '1' }, title);
+      t.notMatch(toldTo(watcher).join(), /removed|absent|changed/, title);
+    }
+  }
   t.end();
 });

@@ -9,6 +9,7 @@ import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import { encodeResponse } from '../../../../support/discovery-messages.js';
 import { bodyOf, wrapped } from '../../../../support/sotw-stream-rig.js';
 import {
   FederationDriver,
@@ -83,6 +84,28 @@ t.test(
     t.end();
   },
 );
+
+t.test('a delta wildcard with members that is left and subscribed again gets a new stream', (t) => {
+  const wildcard = oldStyleName('', '*');
+  for (const members of [0, 1]) {
+    const server = serverOf({ apiType: 'AGGREGATED_DELTA_GRPC' });
+    server.subscribe(CDS, wildcard, LISTENER, 0);
+    server.subscribe(TYPE_URL.secret, oldStyleName('', 'a'), LISTENER, 0);
+    server.takeEffects(0);
+    const resources = [{ name: 'one', version: '1', body: new Uint8Array() }].slice(0, members);
+    server.handleMessage(
+      server.health.epoch,
+      encodeResponse({ typeUrl: CDS, nonce: 'n', resources, removed: [] }),
+      1,
+    );
+    server.takeEffects(1);
+    server.unsubscribe(CDS, wildcard, LISTENER, 2);
+    server.subscribe(CDS, wildcard, LISTENER, 60_000);
+    const kinds = server.takeEffects(60_000).map(({ kind }) => kind);
+    t.equal(kinds.includes('hang_up'), members > 0, 'go-control-plane would not send them again');
+  }
+  t.end();
+});
 
 t.test('a wildcard that is left and subscribed again gets a new stream (seed 68)', (t) => {
   const server = serverOf({ apiType: 'AGGREGATED_GRPC' });
