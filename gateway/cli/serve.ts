@@ -36,8 +36,9 @@ export async function serve(argv: readonly string[], shell: Shell): Promise<Exit
   const loaded = loadAuthorityMap(settings.authorityMap);
   if (!loaded.ok) return refuse(loaded.problems, shell);
   const repeatIntervalMs = settings.limits.nackLogIntervalMs;
-  const log = createLog(settings.log);
-  const telemetry = new Telemetry(log, { repeatIntervalMs });
+  const lostLines = { count: 0 };
+  const log = createLog(settings.log, lostLines);
+  const telemetry = new Telemetry(log, { repeatIntervalMs, lostLines });
   for (const warning of read.warnings) {
     telemetry.say('settings_warning', { warning: formatProblem(warning) });
   }

@@ -1,7 +1,8 @@
 /** The log: one line per event, with a stable event name. */
-import { destination, pino, stdTimeFunctions, type Logger, type LoggerOptions } from 'pino';
+import { pino, stdTimeFunctions, type Logger, type LoggerOptions } from 'pino';
 import type { Settings } from '../../config/settings.js';
 import { boundedFields, oneLine } from './line-fields.js';
+import { jsonDestination, prettyDestination, type LostLines } from './log-destination.js';
 import { EVENTS, type EventName, type LogLevel } from './event-names.js';
 
 /** Times in ISO 8601 and levels as words. */
@@ -10,20 +11,19 @@ export const LOG_FORMAT: LoggerOptions = {
   formatters: { level: (label) => ({ level: label }) },
 };
 
-const STDOUT = 1;
-
-/** Writes to stdout: JSON lines, or human-readable lines with `pretty`. */
-export function createLog(settings: Settings['log']): Logger {
+/**
+ * Writes to stdout: JSON lines, or human-readable lines with `pretty`.
+ *
+ * @param lost counts the lines that could not be written
+ */
+export function createLog(settings: Settings['log'], lost: LostLines = { count: 0 }): Logger {
   const options = { ...LOG_FORMAT, level: settings.level };
-  // With a least length of 1 byte it writes at once, and `flush` waits; with 0 it would not.
-  if (!settings.pretty)
-    return pino(options, destination({ dest: STDOUT, minLength: 1, sync: false }));
+  if (!settings.pretty) return pino(options, jsonDestination(lost));
   const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];
-  return pino(options, {
-    write: (line: string) => {
-      process.stdout.write(prettyLine(line, isColoured));
-    },
-  });
+  return pino(
+    options,
+    prettyDestination(lost, (line) => prettyLine(line, isColoured)),
+  );
 }
 
 /**

@@ -418,6 +418,11 @@ export const METRICS = {
     labels: [],
     meaning: 'Repeated problems that were counted but not logged.',
   },
+  tributary_log_lines_lost_total: {
+    kind: 'counter',
+    labels: [],
+    meaning: 'Log lines that were lost: the disk behind stdout is full, or its terminal is closed.',
+  },
   ...PROCESS_METRICS,
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 

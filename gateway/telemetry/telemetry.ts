@@ -20,6 +20,7 @@ import { GroupTelemetry } from './groups.js';
 import { createKnownSeries } from './known-series.js';
 import { LoadTelemetry } from './loads.js';
 import { say } from './log.js';
+import type { LostLines } from './log-destination.js';
 import { MapReloads, type MapReload } from './map-reloads.js';
 import { Metrics } from './metrics.js';
 import type { EventName } from './event-names.js';
@@ -42,6 +43,8 @@ export interface TelemetryOptions {
   readonly clock?: () => number;
   /** Unix time in milliseconds. */
   readonly wallClock?: () => number;
+  /** Of the log; default: none is lost. */
+  readonly lostLines?: LostLines;
 }
 
 const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
@@ -60,11 +63,13 @@ export class Telemetry {
   readonly #quotas: QuotaTelemetry;
   readonly #reloads: MapReloads;
   readonly #process = new ProcessFacts();
+  readonly #lostLines: LostLines;
   #certificates: CertificateEnds | undefined;
   #stateTrouble: string | undefined;
 
   constructor(log: Logger, options: TelemetryOptions = {}) {
     this.log = log;
+    this.#lostLines = options.lostLines ?? { count: 0 };
     this.#clock = options.clock ?? clock;
     this.#repeats = new Repeats(options.repeatIntervalMs ?? DEFAULT_REPEAT_INTERVAL_MS);
     const types = new TypeWords();
@@ -116,6 +121,7 @@ export class Telemetry {
   async *metricsPieces(): AsyncGenerator<string> {
     await Promise.all([this.#process.read(this.metrics), this.#certificates?.read()]);
     this.metrics.tally('tributary_log_lines_withheld_total').count = this.#repeats.withheldTotal;
+    this.metrics.tally('tributary_log_lines_lost_total').count = this.#lostLines.count;
     yield* this.metrics.pieces();
   }
 

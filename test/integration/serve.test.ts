@@ -4,7 +4,15 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,6 +21,7 @@ import t, { type Test } from 'tap';
 import { EXIT } from '../../gateway/cli/command.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { DeltaClient } from '../support/delta-client.js';
+import { freePort } from '../support/free-port.js';
 import { httpJson } from '../support/http.js';
 import { until, within } from '../support/until.js';
 
@@ -120,6 +129,47 @@ t.test('a reload that takes names from clients warns of it', async (t) => {
   });
   t.match(await said('map_reloaded'), { authorities: { removed: ['cloud.test'] } });
 });
+
+t.test(
+  'a full disk behind stdout costs log lines, and nothing else',
+  { skip: existsSync('/dev/full') ? false : 'no /dev/full' },
+  async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'tributary-full-'));
+    const file = join(directory, 'map.yaml');
+    mkdirSync(join(directory, 'files'));
+    writeFileSync(file, MAP);
+    const port = String(await freePort());
+    const stdout = openSync('/dev/full', 'w');
+    const map = ['serve', '--authority-map', file, '--log-level', 'trace'];
+    const ports = ['--client-port', '0', '--probe-port', '0', '--admin-port', port];
+    const child = spawn(process.execPath, [program, ...map, ...ports], {
+      stdio: ['ignore', stdout, 'ignore'],
+    });
+    t.teardown(() => {
+      child.kill('SIGKILL');
+      closeSync(stdout);
+      rmSync(directory, { recursive: true, force: true });
+    });
+    const exit = once(child, 'exit');
+    const scraped = async (): Promise<string> =>
+      await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const lost = (text: string): number =>
+      Number(/^tributary_log_lines_lost_total (\d+)$/m.exec(text)?.[1]);
+    await until('it serves', async () => lost(await scraped()) >= 0);
+    // A MiB of lines may wait.
+    const level = `http://127.0.0.1:${port}/logging?level=`;
+    await until('lines are lost', async () => {
+      const orders = Array.from(
+        { length: 200 },
+        (_, at) => `${level}${at % 2 ? 'trace' : 'debug'}`,
+      );
+      await Promise.all(orders.map((order) => fetch(order, { method: 'POST' })));
+      return lost(await scraped()) > 0;
+    });
+    child.kill('SIGTERM');
+    t.strictSame(await exit, [EXIT.ok, null]);
+  },
+);
 
 t.test('with a port in use it exits with 3 and reports the address', async (t) => {
   const first = start(t);
