@@ -5,6 +5,7 @@
  */
 import { createSecureContext } from 'node:tls';
 import type { ServerTlsSpec } from '../../config/settings.js';
+import { checkTlsFiles } from '../../config/tls-files.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 
 export interface TlsMaterial {
@@ -74,6 +75,11 @@ function readMaterial({ certChainFile, privateKeyFile, clientCaFile }: ServerTls
   const clientCa = clientCaFile === undefined ? undefined : readNamedFile(clientCaFile);
   // Throws if they do not match. grpc-js would take them, and then refuse every new connection.
   createSecureContext({ cert, key, ...(clientCa ? { ca: clientCa } : {}) });
+  // OpenSSL takes a file without a certificate, or with half of one, and then no client.
+  const [wrong] = checkTlsFiles({ ca: clientCa, cert: undefined, key: undefined }, Date.now());
+  if (wrong && wrong.isHarmless !== true && wrong.isOutdated !== true) {
+    throw new Error(`${clientCaFile ?? ''}: ${wrong.message} (${wrong.remedy})`);
+  }
   return { cert, key, clientCa };
 }
 

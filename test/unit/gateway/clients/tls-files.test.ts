@@ -2,7 +2,7 @@
  * Goal: new certificates are loaded when they fit, and a half-written pair never closes the
  * listener.
  */
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { TlsFiles, type TlsMaterial } from '../../../../gateway/clients/tls-files.js';
@@ -43,6 +43,34 @@ t.test(
     files.refresh();
     t.equal(changes.length, 1);
     t.equal(files.material, changes[0]);
+  },
+);
+
+t.test(
+  'a file of client CAs that is empty or cut off is refused, and the old one stays',
+  { skip },
+  async (t) => {
+    const ca = await createCertificateAuthority();
+    t.teardown(() => ca.remove());
+    const { cert: certChainFile, key: privateKeyFile } = await ca.issue({ name: 'one' });
+    const clientCaFile = join(ca.directory, 'clients.pem');
+    copyFileSync(ca.ca, clientCaFile);
+    const refusals: string[] = [];
+    const files = new TlsFiles(
+      { certChainFile, privateKeyFile, clientCaFile },
+      {
+        onChanged: () => t.fail('no change'),
+        onRefused: (reason) => refusals.push(reason),
+      },
+    );
+    const whole = readFileSync(clientCaFile);
+    for (const half of [Buffer.alloc(0), Buffer.from('garbage'), whole.subarray(0, 200)]) {
+      writeFileSync(clientCaFile, half);
+      files.refresh();
+      t.match(refusals, [/clients\.pem: has no PEM certificate \(write a file/]);
+    }
+    t.ok(files.material.clientCa?.equals(whole));
+    t.end();
   },
 );
 
