@@ -37,6 +37,8 @@ export interface MapFileOptions {
 const SETTLE_MS = 100;
 /** A file that changes all the time is read after this time. */
 const MAX_SETTLE_MS = 1_000;
+/** A file that exists and could not be read is read again after this time. */
+const READ_AGAIN_MS = 5_000;
 /** The log lists at most as many names of each kind. */
 const MAX_LISTED = 50;
 
@@ -49,8 +51,11 @@ export class MapFile {
   #fingerprint: string | undefined;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #laterTimer: NodeJS.Timeout | undefined;
   #reading: Promise<void> | undefined;
   #isReadAgain = false;
+  /** The file and the problems that were told last; undefined: it was read since. */
+  #refused: string | undefined;
 
   constructor(options: MapFileOptions) {
     this.#options = options;
@@ -99,6 +104,7 @@ export class MapFile {
 
   /** Reads the file, also if it did not change. @returns once it is applied or refused; never rejects. */
   reload(): Promise<void> {
+    this.#refused = undefined;
     return this.#read(undefined);
   }
 
@@ -117,17 +123,37 @@ export class MapFile {
   }
 
   async #readOnce(unlessDigest: string | undefined): Promise<void> {
-    const { file, telemetry } = this.#options;
+    const { file } = this.#options;
     this.#fingerprint = fingerprintOf(file);
     try {
       const task = { file, unlessDigest };
       this.#take(await readMap(task, this.#map, this.#closing.signal));
     } catch (error) {
       if (this.#closing.signal.aborted) return;
-      telemetry.onMapReload('refused');
       const reason = error instanceof Error ? error.message : String(error);
-      telemetry.say('map_refused', { file, problems: [`${file}: cannot be read: ${reason}`] });
+      this.#refuse([`${file}: cannot be read now: ${reason}`]);
+      this.#readLater();
     }
+  }
+
+  /** The same problems of one file are told once, however often it is read. */
+  #refuse(problems: readonly string[]): void {
+    const { file, telemetry } = this.#options;
+    const refused = `${this.#fingerprint ?? ''} ${problems.join('\n')}`;
+    if (refused === this.#refused) return;
+    this.#refused = refused;
+    telemetry.onMapReload('refused');
+    telemetry.say('map_refused', { file, problems });
+  }
+
+  /** It could not be read, e.g. without a free descriptor: nothing else would bring it. Not if it is gone. */
+  #readLater(): void {
+    if (fingerprintOf(this.#options.file) === undefined) return;
+    clearTimeout(this.#laterTimer);
+    this.#laterTimer = setTimeout(() => {
+      void this.#read(this.#digest);
+    }, READ_AGAIN_MS);
+    this.#laterTimer.unref();
   }
 
   #take(read: MapRead): void {
@@ -135,10 +161,11 @@ export class MapFile {
     if (read.kind === 'same') return;
     this.#digest = read.digest;
     if (read.kind === 'refused') {
-      telemetry.onMapReload('refused');
-      telemetry.say('map_refused', { file, problems: read.problems });
+      this.#refuse(read.problems);
+      if (read.digest === undefined) this.#readLater();
       return;
     }
+    this.#refused = undefined;
     warn(read.map, read.warnings);
     const { sources, authorities, sections } = read;
     if (isEmpty(sources) && isEmpty(authorities) && sections.length === 0) {
@@ -164,6 +191,7 @@ export class MapFile {
 
   close(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#laterTimer);
     this.#closing.abort();
     this.#watcher?.close();
   }

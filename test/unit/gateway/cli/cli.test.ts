@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
+import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { loadAuthorityMap } from '../../../../config/authority-map.js';
@@ -497,4 +498,26 @@ t.test('a map file that becomes a pipe is refused, and the map in force stays', 
   await mapFile.reload();
   t.match(lines, [{ event: 'map_refused', problems: [/is a pipe, not a regular file/] }]);
   t.equal(applied.length, 0);
+});
+
+t.test('a map that cannot be read now is read again, and its problem is told once', async (t) => {
+  const { applied, file, lines, mapFile, nextLine } = mapRig(t);
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  const text = MAP.replace('127.0.0.1:2', '127.0.0.1:3');
+  rmSync(file);
+  execFileSync('mkfifo', [file]);
+  await mapFile.reload();
+  t.equal(lines.length, 1);
+  await mapFile.reload();
+  t.equal(lines.length, 2, 'an order of the operator is answered again');
+  rmSync(file);
+  writeFileSync(file, text);
+  const told = nextLine();
+  mock.timers.tick(5_000);
+  await told;
+  t.equal(applied.length, 1);
+  t.match(lines[2], { event: 'map_reloaded' });
 });
