@@ -50,6 +50,10 @@ const AT_ONCE_LENGTH = 16_384;
 /** Resources of a large load that are given in one turn: some 10 ms. A count. */
 const RESOURCES_PER_PART = 500;
 
+/** A mount may be lost, or a deployment be under way. */
+const NO_FILE_LEFT =
+  'has no resource file any more: its last content stays (put a file without resources there to remove it)';
+
 interface Reading {
   readonly loaded?: GoodLoad;
   readonly problems: readonly string[];
@@ -157,6 +161,10 @@ export class FilesystemSource {
 
   #readingOf(found: Found): Reading {
     if ('problem' in found) return { problems: [found.problem] };
+    const isEmptied = found.files.length === 0 && (this.#loaded?.resources.length ?? 0) > 0;
+    if (isEmptied && this.#loaded && found.closed.size === 0) {
+      return { loaded: this.#loaded, problems: [`${this.#spec.path}: ${NO_FILE_LEFT}`] };
+    }
     const loaded = this.#good.load(found.files, [...found.closed.keys()]);
     return { loaded, problems: [...found.closed.values(), ...loaded.problems] };
   }

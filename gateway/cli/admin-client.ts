@@ -87,8 +87,13 @@ export function isAddress(text: string): boolean {
 function adminPort(env: Shell['env']): string {
   const port = env['TRIBUTARY_ADMIN_PORT'] ?? '18900';
   const offset = env['TRIBUTARY_PORT_OFFSET'] ?? '0';
+  // Otherwise the command would reach another gateway.
+  if (!/^\d+$/.test(offset))
+    throw new UsageError(
+      `TRIBUTARY_PORT_OFFSET: ${JSON.stringify(offset)} is not a whole number (write a count, such as 100)`,
+    );
   // A wrong text stays as written, so that the error shows it.
-  return /^\d+$/.test(port) && /^\d+$/.test(offset) ? String(Number(port) + Number(offset)) : port;
+  return /^\d+$/.test(port) ? String(Number(port) + Number(offset)) : port;
 }
 
 export type LinesEnd =

@@ -117,7 +117,21 @@ t.test('a file that is written in place, slowly, never loses its resources', asy
   await written.writeFile(['one', 'two', 'three'].map(assignment).join('---\n'));
   await written.close();
   await loaded('one', 'two', 'three');
-  await unlink(file);
+});
+
+t.test('a directory that loses its last file keeps its content, and says so', async (t) => {
+  const { root, loaded, problem, source } = await watchDirectory(t, 'mounted');
+  const mounted = join(root, 'mounted');
+  await mkdir(mounted);
+  await writeFile(join(mounted, 'a.yaml'), assignment('one'));
+  source.start();
+  await loaded('one');
+  await rename(mounted, join(root, 'away'));
+  await mkdir(mounted);
+  t.match(await problem(/no resource file/), /mounted: has no resource file any more/);
+  await writeFile(join(mounted, 'b.yaml'), assignment('two'));
+  await loaded('two');
+  await writeFile(join(mounted, 'b.yaml'), '[]');
   await loaded();
 });
 
