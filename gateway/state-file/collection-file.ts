@@ -98,7 +98,8 @@ export function decodeCollections(text: string, fromWallClock: ShiftTime): Decod
     const collections = asList(file['collections']).map((one) => decodeOne(one, fromWallClock));
     return { ok: true, collections };
   } catch (error) {
-    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+    const reason = error instanceof Error ? error.message : String(error);
+    return { ok: false, reason: error instanceof SyntaxError ? `is damaged: ${reason}` : reason };
   }
 }
 

@@ -135,8 +135,13 @@ export class CollectionMemory {
         this.#leaveAlone('is not a regular file');
         return;
       }
-      if (stats.size > 0 && startOf(this.#file) !== FILE_START) {
-        this.#leaveAlone('is not a state file');
+      const start = startOf(this.#file);
+      // Some file systems leave zeros after a power loss.
+      const isLost = /^\0*$/.test(start);
+      if (!isLost && start !== FILE_START) {
+        this.#leaveAlone(
+          'is not a state file, so there is none (move the file, or correct state_file)',
+        );
         return;
       }
       if (stats.size > this.#maxBytes) {
