@@ -276,9 +276,34 @@ function contradictions(
     const port = movedPort(Number(get(key)), Number(get('port_offset')));
     if (port > MAX_PORT) add('port_offset', `moves ${key} to ${port}`, 'ports end at 65535');
   }
+  portContradictions(get, add);
   natsContradictions(get, mentioned, add);
   return problems;
 }
+
+/** Two listeners of this process on one port: the second one would fail, and seem to meet another process. */
+function portContradictions(
+  get: (key: string) => unknown,
+  add: (key: string, message: string, remedy: string) => void,
+): void {
+  const listeners = ['client', 'admin', 'probe'].map((section) => ({
+    key: `${section}.port`,
+    port: get(`${section}.port`),
+    host: withoutBrackets(String(get(`${section}.host`))),
+  }));
+  for (const [at, { key, port, host }] of listeners.entries()) {
+    const before = listeners.slice(0, at).find((one) => one.port === port);
+    if (!before || port === 0 || port === null || !meet(host, before.host)) continue;
+    add(key, `is ${String(port)}, which is ${before.key} too`, 'set another port');
+  }
+}
+
+const ANY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+const meet = (one: string, other: string): boolean =>
+  one === other || ANY_HOST.has(one) || ANY_HOST.has(other);
+
+/** `[::1]`, as in a URL, is `::1`. */
+const withoutBrackets = (host: string): string => host.replace(/^\[(.*)\]$/, '$1');
 
 /** @param section `client` or `admin` */
 function tlsContradictions(
@@ -321,7 +346,7 @@ function toSettings(
   return {
     authorityMap: text('authority_map') ?? '',
     client: {
-      host: text('client.host') ?? '',
+      host: withoutBrackets(text('client.host') ?? ''),
       port: port('client.port'),
       tls: toServerTls('client', text),
       maxMessage: toMaxMessage(get('client.max_message')),
@@ -332,13 +357,13 @@ function toSettings(
       },
     },
     admin: {
-      host: text('admin.host') ?? '',
+      host: withoutBrackets(text('admin.host') ?? ''),
       port: adminPort,
       tokenFile: text('admin.token_file') ?? null,
       tls: toServerTls('admin', text),
     },
     probe: {
-      host: text('probe.host') ?? '',
+      host: withoutBrackets(text('probe.host') ?? ''),
       port: get('probe.port') === null ? probePortBeside(adminPort) : port('probe.port'),
     },
     node: toNode(get, text, hostName),

@@ -469,3 +469,24 @@ t.test('the endpoint of traces is an http URL without a user, which logs could s
   }
   t.end();
 });
+
+t.test('two listeners of a process have ports of their own', (t) => {
+  const problemsOf = (...argv: readonly string[]): readonly string[] => {
+    const read = parseSettings({ argv: ['--authority-map', 'm.yaml', ...argv], env: {} });
+    return read.ok ? [] : read.problems.map(formatProblem);
+  };
+  t.match(problemsOf('--client-port', '7', '--admin-port', '7'), [
+    /admin.port: is 7, which is client.port too \(set another port\)/,
+  ]);
+  t.match(problemsOf('--admin-port', '7', '--probe-port', '7', '--probe-host', '0.0.0.0'), [
+    /probe.port: is 7, which is admin.port too/,
+  ]);
+  t.strictSame(problemsOf('--client-port', '0', '--admin-port', '0'), []);
+  t.strictSame(problemsOf('--client-port', '7', '--admin-port', '7', '--client-host', '::1'), []);
+  const bracketed = parseSettings({
+    argv: ['--authority-map', 'm.yaml', '--client-host', '[::1]'],
+    env: {},
+  });
+  t.match(bracketed, { settings: { client: { host: '::1' } } }, 'as in a URL');
+  t.end();
+});
