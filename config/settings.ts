@@ -288,13 +288,14 @@ function portContradictions(
 ): void {
   const listeners = ['client', 'admin', 'probe'].map((section) => ({
     key: `${section}.port`,
-    port: get(`${section}.port`),
+    // Unset, that of the probes follows the one of the admin server.
+    port: Number(get(`${section}.port`)),
     host: withoutBrackets(String(get(`${section}.host`))),
   }));
   for (const [at, { key, port, host }] of listeners.entries()) {
     const before = listeners.slice(0, at).find((one) => one.port === port);
-    if (!before || port === 0 || port === null || !meet(host, before.host)) continue;
-    add(key, `is ${String(port)}, which is ${before.key} too`, 'set another port');
+    if (!before || port === 0 || !meet(host, before.host)) continue;
+    add(key, `is ${port}, which is ${before.key} too`, 'set another port');
   }
 }
 
