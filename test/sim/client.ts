@@ -247,8 +247,12 @@ export class Client implements ModelClient {
     const [received] = at < 0 ? [] : this.#stream.unacknowledged.splice(at, 1);
     if (!received) return undefined;
     const { order } = received;
-    for (const one of this.#waiting(received.typeUrl, received.authority)) {
-      one.isPassedOver = one.order < received.order;
+    for (const one of this.#stream.unacknowledged) {
+      // A response without names may be of any authority (seed 305967).
+      const isSame = received.authority === NO_AUTHORITY || one.authority === received.authority;
+      if (one.typeUrl === received.typeUrl && isSame) {
+        one.isPassedOver ||= one.order < received.order;
+      }
     }
     this.#order.noteAnswered(received, waitingOf(this.#stream.unacknowledged), nowMs);
     const { typeUrl, nonce, removed } = received.response;
