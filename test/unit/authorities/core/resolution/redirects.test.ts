@@ -1,4 +1,7 @@
 import t from 'tap';
+import { readResource, type Projection } from '../../../../../authorities/core/projection.js';
+import { Redirects } from '../../../../../authorities/core/resolution/redirects.js';
+import { DEFAULT_RESOLUTION } from '../../../../../config/limits.js';
 import {
   listBytes,
   locatorBytes,
@@ -10,6 +13,7 @@ import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import {
   FederationDriver,
   mapOf,
+  nameOf,
   RecordingWatcher,
   THING,
   thing,
@@ -325,3 +329,30 @@ t.test('a new watcher of a name that does not resolve is notified at once, too',
   }
   t.end();
 });
+
+t.test(
+  'a redirect that nobody followed is no content until the target of the next one answers',
+  (t) => {
+    const changed: Projection[] = [];
+    const watcher = new RecordingWatcher();
+    watcher.onChanged = (projection) => changed.push(projection);
+    const redirects = new Redirects({
+      bounds: DEFAULT_RESOLUTION,
+      nowMs: () => 0,
+      mayLead: () => true,
+      watch: () => undefined,
+      unwatch: () => undefined,
+      watchersOf: () => [watcher],
+      audienceOf: () => [watcher],
+    });
+    const redirectTo = (target: string): Projection => {
+      const read = readResource(nameOf(a), THING, REDIRECT, textLocatorBytes(target));
+      if (!read.ok) throw new Error(read.reason);
+      return read.projection;
+    };
+    t.ok(redirects.handleChanged(redirectTo(far), redirectTo(b)));
+    redirects.replay(THING, nameOf(a), [watcher]);
+    t.strictSame(changed, []);
+    t.end();
+  },
+);
