@@ -166,6 +166,80 @@ for (const [flavour, apiType] of [
   );
 }
 
+/** What wrong removals would have to wait for is short. */
+const failover = { switch_wait: '100ms', deletion_guard: { wait: '200ms' } };
+const CLUSTERS = ['Cluster', 'ClusterLoadAssignment'];
+const LISTENERS = ['Listener', 'RouteConfiguration'];
+
+/** Maps, one after the other, and who serves then. */
+const EDITS = [
+  { served_by: [{ sources: ['cloud'] }], from: 'cloud' },
+  { served_by: [{ sources: ['renamed'] }], from: 'cloud' },
+  {
+    served_by: [
+      { sources: ['renamed'], types: CLUSTERS },
+      { sources: ['renamed'], types: LISTENERS },
+    ],
+    from: 'cloud',
+  },
+  {
+    served_by: [
+      { sources: ['renamed'], types: CLUSTERS },
+      { sources: ['onprem'], types: LISTENERS },
+    ],
+    from: 'cloud',
+  },
+  { served_by: [{ sources: ['cloud'] }], from: 'cloud' },
+  { served_by: [{ sources: ['onprem'] }, { sources: ['cloud'] }], from: 'onprem' },
+  { served_by: [{ sources: ['cloud'] }, { sources: ['onprem'] }], from: 'cloud' },
+  { served_by: [{ sources: ['onprem'] }], from: 'onprem' },
+] as const;
+
+t.test(
+  'edits of the entries of old-style names lose no request: sources renamed, split, merged, replaced (invariants 12, 17)',
+  { skip, timeout: 120_000 },
+  async (t) => {
+    const { cloud, onprem, ofCloud, ofOnprem } = await startPlanes(t);
+    const nodes = { delta: await freePort(), sotw: await freePort() };
+    for (const [node, port] of Object.entries(nodes)) {
+      await cloud.setSnapshot(node, ofCloud(port));
+      await onprem.setSnapshot(node, ofOnprem(port));
+    }
+    const mapOf = ({ served_by: entries }: (typeof EDITS)[number]): unknown => {
+      const used = new Set<string>(entries.flatMap(({ sources }) => sources));
+      const sources = { cloud: source(cloud), renamed: source(cloud), onprem: source(onprem) };
+      return {
+        sources: Object.fromEntries(Object.entries(sources).filter(([name]) => used.has(name))),
+        old_style_names: { served_by: entries.map((entry) => ({ ...entry, failover })) },
+      };
+    };
+    const gateway = await stopper(t)(Gateway.start({ authorityMap: mapOf(EDITS[0]) }));
+    const options = { xdsPort: gateway.port };
+    const clients = [
+      await startEnvoy(t, nodes.delta, { ...options, nodeId: 'delta', apiType: 'DELTA_GRPC' }),
+      await startEnvoy(t, nodes.sotw, { ...options, nodeId: 'sotw', apiType: 'GRPC' }),
+    ];
+    await tellingLogs([gateway, cloud, onprem], async () => {
+      for (const [at, edit] of EDITS.entries()) {
+        if (at > 0) await gateway.setAuthorityMap(mapOf(edit));
+        await until('the map is in force', async () => {
+          return (
+            (await gateway.metric('tributary_map_reloads_total', { reason: 'applied' })) === at
+          );
+        });
+        const count = 200;
+        await Promise.all(clients.map(({ traffic }) => traffic.untilOnly(edit.from, { count })));
+      }
+    });
+    for (const client of clients) {
+      const stats = await client.envoy.stats('');
+      t.equal(stats.get('listener_manager.listener_removed'), 0);
+      t.equal(stats.get('cluster_manager.cluster_removed'), 0);
+      await nothingLost(t, client);
+    }
+  },
+);
+
 t.test(
   'old-style clusters and a glob of listeners are served on one stream, each with its own failover',
   { skip, timeout: 120_000 },
