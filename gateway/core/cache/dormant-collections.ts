@@ -43,7 +43,7 @@ export class DormantCollections {
     this.#byKey.set(keyOf(typeUrl, collection.glob), dormant);
     this.#names += collection.rememberedCount;
     for (const oldest of this.#byKey.values()) {
-      if (this.#names <= this.#maxNames || oldest === dormant) return;
+      if (this.#names <= this.#maxNames || oldest === dormant) break;
       this.#forget(oldest);
     }
   }
