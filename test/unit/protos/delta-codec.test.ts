@@ -267,7 +267,7 @@ t.test('of the text of a status, 4 KiB are kept', (t) => {
   };
   t.equal(messageOf('x'.repeat(4_096)), 'x'.repeat(4_096));
   t.equal(messageOf('x'.repeat(4_097)), `${'x'.repeat(4_096)}…`);
-  t.equal(messageOf(`${'x'.repeat(900_000)}`)?.length, 4_097);
+  t.equal(messageOf('x'.repeat(900_000))?.length, 4_097);
   t.end();
 });
 
