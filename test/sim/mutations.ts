@@ -154,7 +154,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a member that became a redirect to nothing stays',
     file: `${AUTHORITIES}/resolution/redirects.ts`,
-    from: 'link.open(known ? known.served : before);',
+    from: 'link.open(known ? known.served : before?.redirect ? undefined : before);',
     to: 'link.open(known?.served);',
   },
   {

@@ -166,8 +166,13 @@ export class NodeGroup {
         (one, other) => likeness(other, group) - likeness(one, group),
       );
       for (const old of inOrder) {
-        const isOurs = (typeUrl: string, name: ResourceName): boolean =>
-          this.#heirOf(old, typeUrl, before) === group && !group.served(typeUrl, name);
+        // By type, since a wildcard may have 100,000 members.
+        const isHeir = new Map<string, boolean>();
+        const isOurs = (typeUrl: string, name: ResourceName): boolean => {
+          const is = isHeir.get(typeUrl) ?? this.#heirOf(old, typeUrl, before) === group;
+          isHeir.set(typeUrl, is);
+          return is && !group.served(typeUrl, name);
+        };
         group.adopt(old, isOurs, nowMs);
       }
     }

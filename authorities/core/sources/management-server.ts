@@ -65,6 +65,9 @@ export type ServerEffect =
  */
 const MAX_WAITING_ACK_BYTES = 1_024 * 1_024;
 
+/** A stream that the gateway replaces is at least this old. Milliseconds. */
+const RESTART_AFTER_MS = 10_000;
+
 /** A source whose resources had no room gets a new stream no sooner than this after the last. Milliseconds. */
 const ROOM_AFTER_MS = 60_000;
 
@@ -405,7 +408,8 @@ export class ManagementServer implements Source {
   #contentDeadlines(): readonly (number | undefined)[] {
     const { nextExpiryMs } = this.contents;
     if (!this.#isOpen()) return [nextExpiryMs];
-    return [nextExpiryMs, this.#stream.nextDeadlineMs(), this.#lookForRoomMs];
+    const streamMs = this.#stream.nextDeadlineMs();
+    return [nextExpiryMs, streamMs, this.#lookForRoomMs, this.#stuckUntilMs()];
   }
 
   #tokenDeadlineMs(): number | undefined {
@@ -434,9 +438,17 @@ export class ManagementServer implements Source {
   }
 
   #restartIfStuck(nowMs: number): void {
-    // Before the first response it could last for ever: a source that never answers has a deadline for each stream.
-    if (!this.#stream.mustRestart || this.#health.kind !== 'live') return;
+    if (nowMs < (this.#stuckUntilMs() ?? Infinity)) return;
     this.#restart('only a new stream makes the source send a name again', nowMs);
+  }
+
+  /**
+   * When a stream that must be replaced may be. Undefined: it need not, or its first response has not come: a source that
+   * never answers has a deadline for each stream. A client that toggles a wildcard does not decide how often.
+   */
+  #stuckUntilMs(): number | undefined {
+    if (!this.#stream.mustRestart || this.#health.kind !== 'live') return undefined;
+    return this.#health.sinceMs + RESTART_AFTER_MS;
   }
 
   /** A source does not repeat what was refused, as long as it does not change. On a new stream it does. */
