@@ -76,8 +76,9 @@ function readMaterial({ certChainFile, privateKeyFile, clientCaFile }: ServerTls
   // Throws if they do not match. grpc-js would take them, and then refuse every new connection.
   createSecureContext({ cert, key, ...(clientCa ? { ca: clientCa } : {}) });
   // OpenSSL takes a file without a certificate, or with half of one, and then no client.
-  const [wrong] = checkTlsFiles({ ca: clientCa, cert: undefined, key: undefined }, Date.now());
-  if (wrong && wrong.isHarmless !== true && wrong.isOutdated !== true) {
+  const findings = checkTlsFiles({ ca: clientCa, cert: undefined, key: undefined }, Date.now());
+  const wrong = findings.find(({ isHarmless, isOutdated }) => !isHarmless && !isOutdated);
+  if (wrong) {
     throw new Error(`${clientCaFile ?? ''}: ${wrong.message} (${wrong.remedy})`);
   }
   return { cert, key, clientCa };

@@ -32,7 +32,7 @@ import {
   ResponseInPortions,
   type Reading,
 } from './response-portions.js';
-import type { SourceContents, SourceEntry, SourceSubscription } from './source-contents.js';
+import type { SourceContents, SourceSubscription } from './source-contents.js';
 import {
   nackDetail,
   NodeSender,
@@ -427,25 +427,15 @@ export class DeltaStream implements SourceStream {
    * it deleted a member whose version it does not know.
    */
   #heldVersions(typeUrl: string, room: RequestRoom): Map<string, string> | null {
-    for (const { projection, upstreamVersion } of this.#knownWhole(typeUrl)) {
+    for (const { projection, upstreamVersion } of this.#contents.wholeEntries(typeUrl)) {
       if (!room.take(wireText(projection.name.key), upstreamVersion)) return null;
     }
     // Apart, since a map of so many versions costs more than to find out that they do not fit.
     const versions = new Map<string, string>();
-    for (const { projection, upstreamVersion } of this.#knownWhole(typeUrl)) {
+    for (const { projection, upstreamVersion } of this.#contents.wholeEntries(typeUrl)) {
       versions.set(wireText(projection.name.key), upstreamVersion);
     }
     return versions;
-  }
-
-  /**
-   * What is held, without the names of a glob that was never answered in full. The server would be silent about the glob if
-   * these were all of its members, and a source that hangs is silent too.
-   */
-  *#knownWhole(typeUrl: string): IterableIterator<SourceEntry> {
-    for (const entry of this.#contents.entries(typeUrl)) {
-      if (this.#contents.globOf(typeUrl, entry.projection.name)?.wasWhole !== false) yield entry;
-    }
   }
 
   /**

@@ -235,6 +235,16 @@ export class SourceContents {
     }
   }
 
+  /**
+   * What is held, without the names of globs that were never answered in full. With these versions, a server would be silent
+   * about a glob whose members they all are, and a source that hangs is silent too.
+   */
+  *wholeEntries(typeUrl: string): IterableIterator<SourceEntry> {
+    for (const { glob, entries } of this.#types.get(typeUrl)?.values() ?? []) {
+      if (glob?.wasWhole !== false) yield* entries.values();
+    }
+  }
+
   /** The answer for this name on the present stream, by its own name or as a member of a glob. */
   answerFor(typeUrl: string, name: ResourceName): SubscriptionStatus {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
