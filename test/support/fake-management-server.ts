@@ -78,9 +78,15 @@ export class FakeStream {
     return this.#nodeId;
   }
 
-  /** Sends the current state of these names. */
+  /**
+   * Sends the current state of these names. A server that has not answered a glob sends no updates of its members: an
+   * update would pass for the answer.
+   */
   announce(typeUrl: string, names: readonly string[]): void {
-    const wanted = names.filter((name) => this.wants(typeUrl, name));
+    const { stalled } = this.#server;
+    const isOpen = (name: string): boolean =>
+      this.#types.get(typeUrl)?.names.has(name) === true || !stalled.has(globOf(name));
+    const wanted = names.filter((name) => this.wants(typeUrl, name) && isOpen(name));
     const gone = wanted.filter((name) => !this.#server.get(typeUrl, name, this.#nodeId));
     if (wanted.length > 0) this.push(typeUrl, wanted, gone);
   }
