@@ -222,17 +222,19 @@ export class SourceContents {
     return this.#types.keys();
   }
 
+  #collectionsOf(typeUrl: string): Iterable<Collection> {
+    return this.#types.get(typeUrl)?.values() ?? [];
+  }
+
   *subscriptions(typeUrl: string): IterableIterator<SourceSubscription> {
-    for (const collection of this.#types.get(typeUrl)?.values() ?? []) {
+    for (const collection of this.#collectionsOf(typeUrl)) {
       if (collection.glob) yield collection.glob;
       yield* collection.singletons.values();
     }
   }
 
   *entries(typeUrl: string): IterableIterator<SourceEntry> {
-    for (const collection of this.#types.get(typeUrl)?.values() ?? []) {
-      yield* collection.entries.values();
-    }
+    for (const { entries } of this.#collectionsOf(typeUrl)) yield* entries.values();
   }
 
   /**
@@ -240,7 +242,7 @@ export class SourceContents {
    * about a glob whose members they all are, and a source that hangs is silent too.
    */
   *wholeEntries(typeUrl: string): IterableIterator<SourceEntry> {
-    for (const { glob, entries } of this.#types.get(typeUrl)?.values() ?? []) {
+    for (const { glob, entries } of this.#collectionsOf(typeUrl)) {
       if (glob?.wasWhole !== false) yield* entries.values();
     }
   }
