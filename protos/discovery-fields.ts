@@ -148,20 +148,14 @@ export function readText(reader: protobuf.Reader): string {
   return reader.string();
 }
 
-/** The text of a status is for people, and kept. The rest of a longer one is dropped. Bytes. */
-export const MAX_STATUS_TEXT_BYTES = 4_096;
+/** The text of a status is for people, and kept. The rest of a longer one is dropped. UTF-16 code units. */
+export const MAX_STATUS_TEXT = 4_096;
 
 function readStatusText(reader: Reader): string {
-  const start = reader.pos;
-  const length = reader.uint32();
-  if (length <= MAX_STATUS_TEXT_BYTES || reader.pos + length > reader.len) {
-    reader.pos = start;
-    return readText(reader);
-  }
-  // A part of the read string would keep all of it in memory.
-  const kept = reader.buf.subarray(reader.pos, reader.pos + MAX_STATUS_TEXT_BYTES);
-  reader.pos += length;
-  return `${Buffer.from(kept).toString()}…`;
+  const text = readText(reader);
+  if (text.length <= MAX_STATUS_TEXT) return text;
+  // A part of a string keeps all of it in memory: this copies.
+  return `${Buffer.from(text.slice(0, MAX_STATUS_TEXT)).toString()}…`;
 }
 
 export function readStatus(reader: Reader): RpcStatus {

@@ -10,7 +10,7 @@ import {
   FieldDescriptorProto_Type as Type,
   FileDescriptorProtoSchema,
 } from '@bufbuild/protobuf/wkt';
-import { MAX_STATUS_TEXT_BYTES } from '../../protos/discovery-fields.js';
+import { MAX_STATUS_TEXT } from '../../protos/discovery-fields.js';
 import type { Decoded } from '../../protos/discovery.js';
 import { WIRE } from './wire.js';
 
@@ -204,9 +204,8 @@ const locatorsOrNone = (locators: unknown, left: unknown = []): object => {
 };
 
 function keptText(message: string): string {
-  const bytes = Buffer.from(message);
-  if (bytes.length <= MAX_STATUS_TEXT_BYTES) return message;
-  return `${bytes.subarray(0, MAX_STATUS_TEXT_BYTES).toString()}…`;
+  if (message.length <= MAX_STATUS_TEXT) return message;
+  return `${Buffer.from(message.slice(0, MAX_STATUS_TEXT)).toString()}…`;
 }
 
 const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {

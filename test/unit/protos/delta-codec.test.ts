@@ -249,7 +249,7 @@ const RICH_REQUEST = encodeDeltaRequest({
   errorDetail: { code: 3, message: 'm' },
 });
 
-t.test('of the text of a status, 4 KiB are kept', (t) => {
+t.test('of the text of a status, 4,096 characters are kept', (t) => {
   const messageOf = (message: string): string | undefined => {
     const request = decodeDeltaRequest(
       encodeDeltaRequest({
