@@ -150,7 +150,7 @@ export class ScriptedUpstream {
   }
 
   #answer(call: Call, bytes: Buffer): void {
-    const { typeUrl, subscribe, unsubscribe, error } = decodeRequest(bytes);
+    const { typeUrl, subscribe, unsubscribe, initialVersions, error } = decodeRequest(bytes);
     if (error !== undefined) this.#nacks.push(error.message);
     const asked = this.#streams.get(call);
     if (asked === undefined) return;
@@ -170,11 +170,14 @@ export class ScriptedUpstream {
       const resource = content.get(name);
       return byGlob.get(name) ?? (resource ? [resource] : []);
     };
+    // A client that resumes learns what was deleted meanwhile.
+    const resumed = Object.keys(initialVersions).filter((name) => subscribe.includes(globOf(name)));
+    const gone = resumed.filter((name) => !content.has(name));
     this.#respond(call, {
       typeUrl,
       // A name may be subscribed by itself and as a member.
       resources: [...new Set(subscribe.flatMap(found))],
-      removed: subscribe.filter((name) => found(name).length === 0),
+      removed: [...new Set([...subscribe.filter((name) => found(name).length === 0), ...gone])],
     });
   }
 
