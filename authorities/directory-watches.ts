@@ -1,6 +1,6 @@
 /**
- * Watches directories for changes of their entries. A host may have no watches left: then it says so, and looks again
- * from time to time.
+ * Watches directories for changes of their entries. If the host has no watches left, it reports this as a problem, and
+ * its user looks again every LOOK_AGAIN_MS.
  */
 import { watch, type FSWatcher } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ export class DirectoryWatches {
     return this.#problem;
   }
 
-  /** Watches these directories, and no others. One that does not exist is left out: a watch on its parent reports it. */
+  /** Watches these directories only. It skips one that does not exist: a watch on its parent reports it. */
   replace(directories: readonly WatchedDirectory[]): void {
     this.close();
     this.#problem = undefined;

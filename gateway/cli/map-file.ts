@@ -146,7 +146,7 @@ export class MapFile {
     telemetry.say('map_refused', { file, problems });
   }
 
-  /** It could not be read, e.g. without a free descriptor: nothing else would bring it. Not if it is gone. */
+  /** No event follows if the gateway could not read the file, e.g. for lack of a descriptor. A new file has an event. */
   #readLater(): void {
     if (fingerprintOf(this.#options.file) === undefined) return;
     clearTimeout(this.#laterTimer);

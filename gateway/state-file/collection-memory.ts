@@ -140,7 +140,7 @@ export class CollectionMemory {
       const isLost = /^\0*$/.test(start);
       if (!isLost && start !== FILE_START) {
         this.#leaveAlone(
-          'is not a state file, so there is none (move the file, or correct state_file)',
+          'is not a state file: the gateway stores no names (move the file, or correct state_file)',
         );
         return;
       }

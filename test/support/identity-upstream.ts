@@ -5,23 +5,12 @@
 import * as grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs/minimal.js';
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
+import { bytesMethod, DELTA_ADS_PATH } from './bytes-method.js';
 import { encodeResponse } from './discovery-messages.js';
 import { freePort } from './free-port.js';
 import { TYPE_URLS } from './mesh.js';
 
-const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
-const asBuffer = (bytes: Buffer): Buffer => bytes;
-const SERVICE: grpc.ServiceDefinition = {
-  ads: {
-    path: PATH,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: asBuffer,
-    requestDeserialize: asBuffer,
-    responseSerialize: asBuffer,
-    responseDeserialize: asBuffer,
-  },
-};
+const SERVICE: grpc.ServiceDefinition = { ads: bytesMethod(DELTA_ADS_PATH) };
 
 type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
 

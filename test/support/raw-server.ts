@@ -1,24 +1,11 @@
 /**
- * A gRPC server that speaks delta ADS, or delta streams of one type, as raw bytes and is fully scripted by the test, for behaviour
- * that no real control plane shows on purpose.
+ * A gRPC server that speaks delta ADS, or delta streams of one type, as raw bytes. The test scripts all
+ * of it, for behaviour that no real control plane shows on purpose.
  */
 import * as grpc from '@grpc/grpc-js';
+import { bytesMethod, DELTA_ADS_PATH } from './bytes-method.js';
 
 export type RawCall = grpc.ServerDuplexStream<Buffer, Buffer>;
-
-const identity = (bytes: Buffer): Buffer => bytes;
-
-const DELTA_ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
-
-const methodAt = (path: string): grpc.MethodDefinition<Buffer, Buffer> => ({
-  path,
-  requestStream: true,
-  responseStream: true,
-  requestSerialize: identity,
-  requestDeserialize: identity,
-  responseSerialize: identity,
-  responseDeserialize: identity,
-});
 
 export interface RawServer {
   readonly port: number;
@@ -36,7 +23,7 @@ export interface RawServer {
 export async function startRawServer(
   credentials: grpc.ServerCredentials,
   onRequest: (call: RawCall, request: Buffer) => void = () => undefined,
-  paths: readonly string[] = [DELTA_ADS],
+  paths: readonly string[] = [DELTA_ADS_PATH],
 ): Promise<RawServer> {
   const calls: RawCall[] = [];
   const requests: Buffer[] = [];
@@ -53,7 +40,7 @@ export async function startRawServer(
     });
   };
   server.addService(
-    Object.fromEntries(paths.map((path) => [path, methodAt(path)])),
+    Object.fromEntries(paths.map((path) => [path, bytesMethod(path)])),
     Object.fromEntries(paths.map((path) => [path, serve])),
   );
   const port = await new Promise<number>((resolve, reject) => {

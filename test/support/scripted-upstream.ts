@@ -1,6 +1,7 @@
 import * as grpc from '@grpc/grpc-js';
 
 import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
+import { bytesMethod, DELTA_ADS_PATH } from './bytes-method.js';
 import {
   decodeRequest,
   encodeResponse,
@@ -9,22 +10,9 @@ import {
 } from './discovery-messages.js';
 import { freePort } from './free-port.js';
 
-const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
-const asBuffer = (bytes: Buffer): Buffer => bytes;
-
-const method = (path: string): grpc.MethodDefinition<Buffer, Buffer> => ({
-  path,
-  requestStream: true,
-  responseStream: true,
-  requestSerialize: asBuffer,
-  requestDeserialize: asBuffer,
-  responseSerialize: asBuffer,
-  responseDeserialize: asBuffer,
-});
-
 const definition: grpc.ServiceDefinition = {
-  ads: method(adsPath),
-  loads: method(LOAD_STATS_PATH),
+  ads: bytesMethod(DELTA_ADS_PATH),
+  loads: bytesMethod(LOAD_STATS_PATH),
 };
 
 export type Call = grpc.ServerDuplexStream<Buffer, Buffer>;

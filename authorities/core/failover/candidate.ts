@@ -14,6 +14,6 @@ export interface Candidate {
 export const hasNamesOf = (candidate: Candidate, authority: string): boolean =>
   candidate.authority === authority || candidate.authority === DEFAULT_AUTHORITY;
 
-/** A reload may give a source another name in the map, and a name another source, if its address changed. */
+/** A reload may rename a source in the map, or give the name of a source another address. Both are the same source. */
 export const hasSameSource = ({ source }: Candidate, other: Candidate | undefined): boolean =>
   source === other?.source || source.name === other?.source.name;

@@ -298,8 +298,8 @@ export class FailoverGroup {
   }
 
   /**
-   * Takes over resources that another group served before a reload. If this group is new, also the other's state, as far
-   * as its candidates are the same.
+   * Takes over resources that another group served before a reload. If this group is new, it takes over the other's
+   * state too, as far as both have the same candidates.
    */
   adopt(
     other: FailoverGroup,
@@ -323,7 +323,7 @@ export class FailoverGroup {
     this.#inheritedMs = nowMs;
   }
 
-  /** The deadlines of what it serves are no longer those of its sources. */
+  /** Resources that another group takes over keep the TTL deadlines that their sources gave them. */
   #keepEnds(): void {
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index] === true) this.#view.keepEnds(index, candidate);
@@ -376,7 +376,7 @@ export class FailoverGroup {
   #isComplete(candidate: Candidate): boolean {
     const { kind, sinceMs, lastSwitchMs } = this.#failover;
     const isAway = kind === 'alt' || kind === 'failing_back';
-    // A reload requested all of its names again.
+    // If the group took over from another one, its demands date from that reload.
     const leftMs = Math.max(isAway ? lastSwitchMs : sinceMs, this.#inheritedMs ?? NEVER_MS);
     for (const demand of this.#view.demands()) {
       const { typeUrl, name, requestedAtMs } = demand;

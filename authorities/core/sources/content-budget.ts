@@ -109,7 +109,7 @@ export class ContentBudget {
       : undefined;
   }
 
-  /** Is there room for what was refused, all of it? */
+  /** Is there room for all that was refused? */
   hasRoomFor({ resources, bytes }: Unroomed): boolean {
     const { maxResources, maxBytes } = this.#limits;
     const more = bytes + resources * RESOURCE_COST_BYTES;

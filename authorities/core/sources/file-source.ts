@@ -96,7 +96,7 @@ export class FileSource implements Source {
     this.#onInput();
   }
 
-  /** The new map may give this source other authorities: the resources are checked again, or with the load under way. */
+  /** The new map may give this source other authorities: it checks the resources again. The end of a load does so too. */
   handleMapChanged(nowMs: number): void {
     if (this.#liveSinceMs === undefined || this.#isLoading) return;
     this.handleLoaded({ ...this.#read, nowMs });

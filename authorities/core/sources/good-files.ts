@@ -75,7 +75,7 @@ export class GoodFiles {
     if ('problem' in file) return [file.problem];
     const { text } = file;
     if (!this.isNew(path, text)) return [];
-    // Whoever writes a file in place empties it first.
+    // A program that writes a file in place empties it first.
     const had = this.#lastGood.get(path)?.resources.length ?? 0;
     if (text === '' && had > 0) return [`${path}: ${EMPTIED}`];
     const parsed = this.#parse(text, path);

@@ -238,8 +238,8 @@ export class SourceContents {
   }
 
   /**
-   * What is held, without the names of globs that were never answered in full. With these versions, a server would be silent
-   * about a glob whose members they all are, and a source that hangs is silent too.
+   * The held resources, without the members of globs that were never answered in full. A server that gets the versions of
+   * all members of a glob is silent about it, and so is a source that hangs.
    */
   *wholeEntries(typeUrl: string): IterableIterator<SourceEntry> {
     for (const { glob, entries } of this.#collectionsOf(typeUrl)) {
@@ -346,7 +346,7 @@ export class SourceContents {
     return isAsked ? undefined : collection.glob;
   }
 
-  /** What the source has, as far as known, and was refused for lack of room since its stream began. */
+  /** The resources that the gateway refused for lack of room, and that the source has still, as far as known. */
   get unroomed(): Unroomed {
     return this.#unroomed;
   }
@@ -479,8 +479,8 @@ export class SourceContents {
   }
 
   /**
-   * Forgets the members of globs that were never answered in full: which others there are, only a new answer says. One with
-   * a TTL stays until it ends, since no listener has the deadline (seed 2503).
+   * Forgets the members of globs that were never answered in full: the answer on the new stream lists all members. A
+   * member with a TTL stays until its TTL ends, since no listener has the deadline (seed 2503).
    */
   forgetParts(): void {
     for (const collections of this.#types.values()) {

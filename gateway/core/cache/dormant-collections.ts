@@ -13,8 +13,8 @@ export interface Dormant {
 }
 
 /**
- * The names of all of them, some 160 bytes each. Each pod of a fleet may be a node group with its own collections, and
- * is gone soon. More than a state file can have, which is restored into them. A count.
+ * Remembered names of all collections together, some 160 bytes each. Each pod of a fleet may be a node group with its own
+ * collections, and pods come and go. A state file holds fewer names, so all of it can be restored. A count.
  */
 const MAX_NAMES = 1_000_000;
 

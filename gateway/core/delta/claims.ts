@@ -56,7 +56,7 @@ export class ClientClaims {
     this.#policyOf = policyOf;
   }
 
-  /** Number of authorities of which the client claimed names. */
+  /** Number of authorities whose names the client has claimed. */
   get authorityCount(): number {
     return this.#byAuthority.size;
   }

@@ -1,6 +1,7 @@
 import * as grpc from '@grpc/grpc-js';
 
 import { resourceFromJson } from '../../../protos/json-resources.js';
+import { bytesMethod, DELTA_ADS_PATH } from '../../support/bytes-method.js';
 import {
   decodeRequest,
   encodeResponse,
@@ -38,18 +39,7 @@ interface Stream {
   isOpen: boolean;
 }
 
-const asBuffer = (bytes: Buffer): Buffer => bytes;
-const definition: grpc.ServiceDefinition = {
-  ads: {
-    path: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: asBuffer,
-    requestDeserialize: asBuffer,
-    responseSerialize: asBuffer,
-    responseDeserialize: asBuffer,
-  },
-};
+const definition: grpc.ServiceDefinition = { ads: bytesMethod(DELTA_ADS_PATH) };
 
 const wildcard = '*';
 const isCollection = (name: string): boolean => name === wildcard || name.endsWith('/*');
