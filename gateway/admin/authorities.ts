@@ -75,7 +75,7 @@ export function groupRow(group: FailoverGroup, details: DetailsOf): GroupRow {
     state: kind,
     since: wallTime(sinceMs),
     why: cause,
-    active: nameAt(group, active),
+    active: kind === 'idle' ? nameAt(group, active) : (group.activeSource?.name ?? null),
     ...(target === null ? {} : { target: nameAt(group, target) ?? '' }),
     candidates: group.candidates.map((candidate) => candidateRow(candidate, details)),
     wanted: group.demandCount,

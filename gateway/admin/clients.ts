@@ -32,7 +32,7 @@ function clientRow(stream: ClientStream, nowMs: number): IterableIterator<string
       ...(name === undefined ? { set: true } : { name: wireText(name) }),
       bytes,
     })),
-    ...(session.scope?.kind === 'scope' ? { nodeGroup: session.scope.scope } : {}),
+    ...(stream.nodeGroup === undefined ? {} : { nodeGroup: stream.nodeGroup }),
     rejections: stream.rejections.map(({ typeUrl, authority, atMs, detail, acceptedAtMs }) => ({
       type: shortTypeName(typeUrl),
       authority,

@@ -82,7 +82,7 @@ export function explainName(
   if (!group) return undefined;
   const typeUrl = TYPE_URL_PREFIX + typeOfNamed(name);
   const { state, since, why } = groupRow(group, details);
-  const { active, kind } = group.failover;
+  const { active } = group.failover;
   const served = servedAs(group, typeUrl, name, held);
   return {
     name: name.key,
@@ -96,7 +96,7 @@ export function explainName(
     candidates: group.candidates.map((candidate, index) => ({
       ...candidateRow(candidate, details),
       asks: candidate.mapping.toSource(asked).key,
-      active: kind !== 'idle' && index === active,
+      active: group.activeSource !== undefined && index === active,
     })),
     ...(served ? { served } : {}),
     hops: view.hops(typeUrl, name),

@@ -1,6 +1,6 @@
 /** `/instances`: this instance and its peers; `POST /invalidate`: a command to all instances. */
 import { nameFrom } from './explain.js';
-import { noAuthority } from './known-authority.js';
+import { noAuthority, unknownAuthority } from './known-authority.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
 export function instances({ gateway }: AdminContext): Reply {
@@ -24,22 +24,17 @@ export function invalidate(context: AdminContext, { query }: AdminRequest): Repl
   const named = nameFrom(text);
   if (!named.ok) return failure(400, named.message);
   const { name, typeUrl } = named;
-  const unknown = unlessKnown(context, name.authority);
-  if (unknown) return unknown;
+  const isKnown = context.gateway.client.view.groupFor(name) !== undefined;
+  if (!isKnown) return noAuthority(context, name.authority);
   const isAsked = context.gateway.peers.invalidate(typeUrl, name);
   return done(context, { name: name.key }, isAsked);
 }
 
 function invalidateAuthority(context: AdminContext, authority: string): Reply {
-  const unknown = unlessKnown(context, authority);
+  const unknown = unknownAuthority(context, authority);
   if (unknown) return unknown;
   const names = context.gateway.peers.invalidateAuthority(authority);
   return done(context, { authority }, names > 0);
-}
-
-function unlessKnown(context: AdminContext, authority: string): Reply | undefined {
-  const isKnown = context.gateway.client.view.map.authorities.has(authority);
-  return isKnown ? undefined : noAuthority(context, authority);
 }
 
 function done(

@@ -16,7 +16,7 @@ import { subscriptionsState } from './sync-states.js';
 export interface ServedFrom {
   /** The authority, or the entry of `old_style_names`, such as `old-style/0`. */
   readonly authority: string;
-  /** The source in use; null: none. */
+  /** The source in use; null: none, or one that the map no longer has for these names. */
   readonly source: string | null;
   /** The failover state. */
   readonly failover: string;
@@ -70,8 +70,7 @@ function typeStatus(
 ): TypeStatus {
   const { typeUrl, authority, authorities, nameCount } = subscriptions;
   const state = subscriptionsState(stream, subscriptions);
-  const { session } = stream;
-  const nodeGroup = session.scope?.kind === 'scope' ? session.scope.scope : undefined;
+  const { nodeGroup } = stream;
   return {
     type: shortTypeName(typeUrl),
     ...(authority === nodeGroup ? {} : { authority }),
@@ -118,8 +117,8 @@ class Origins {
 
 function originsOf(groups: readonly FailoverGroup[]): readonly ServedFrom[] {
   const found = new Map<string, ServedFrom>();
-  for (const { candidates, failover, spec } of groups) {
-    const source = candidates[failover.active]?.source.name ?? null;
+  for (const { activeSource, failover, spec } of groups) {
+    const source = activeSource?.name ?? null;
     const key = `${failover.kind} ${source ?? ''}`;
     const count = (found.get(key)?.groups ?? 0) + 1;
     found.set(key, { authority: spec.name, source, failover: failover.kind, groups: count });

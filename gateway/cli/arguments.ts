@@ -20,13 +20,20 @@ export function readArguments(argv: readonly string[], command: Declared): Argum
   );
   let parsed: ReturnType<typeof parseArgs>;
   try {
-    parsed = parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
+    parsed = parseArgs({
+      args: [...argv],
+      options,
+      allowPositionals: true,
+      strict: true,
+      tokens: true,
+    });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new UsageError(unknownFlag(argv, flags) ?? message);
   }
-  const { positionals, values } = parsed;
+  const { positionals, values, tokens = [] } = parsed;
   checkPositionals(positionals, command);
+  checkOnce(tokens);
   for (const { name, choices } of flags) {
     const value = values[name];
     if (choices && typeof value === 'string') checkChoice(`--${name}`, value, choices);
@@ -49,6 +56,16 @@ function checkPositionals(given: readonly string[], { positionals }: Declared): 
   }
   const extra = given[positionals.length];
   if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`);
+}
+
+/** Node.js would take the last value, and a command for another gateway than the first one says could go unnoticed. */
+function checkOnce(tokens: NonNullable<ReturnType<typeof parseArgs>['tokens']>): void {
+  const given = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind !== 'option' || token.value === undefined) continue;
+    if (given.has(token.name)) throw new UsageError(`--${token.name} is given twice`);
+    given.add(token.name);
+  }
 }
 
 function checkChoice(what: string, value: string, choices: readonly string[]): void {

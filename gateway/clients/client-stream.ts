@@ -266,6 +266,12 @@ export class ClientStream<
     return node && !node.isMissing ? { id: node.id, cluster: node.cluster } : undefined;
   }
 
+  /** Undefined: the client has no old-style names yet. */
+  get nodeGroup(): string | undefined {
+    const { scope } = this.session;
+    return scope?.kind === 'scope' ? scope.scope : undefined;
+  }
+
   /** The last refusal of each type, and of each authority if the client speaks delta. */
   get rejections(): readonly Rejection[] {
     return [...this.#rejections.values()];

@@ -175,9 +175,13 @@ export class ClientTelemetry {
   #nack(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'nack' }>): void {
     const { authority, typeUrl, detail } = event;
     this.#tallies(authority, typeUrl).nacks.count++;
-    this.#tellOnce('client_nack', `${authority} ${typeUrl} ${detail.code} ${detail.message}`, {
+    // Clients of all node groups that refuse the same resource share one line.
+    const { nodeGroup } = stream;
+    const [part, fields] =
+      authority === nodeGroup ? ['', { nodeGroup }] : [authority, { authority }];
+    this.#tellOnce('client_nack', `${part} ${typeUrl} ${detail.code} ${detail.message}`, {
       ...idsOf(stream),
-      authority,
+      ...fields,
       type: this.#types.word(typeUrl),
       code: detail.code,
       reason: detail.message,

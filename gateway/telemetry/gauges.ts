@@ -83,11 +83,11 @@ function* putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): Ge
 /** By the name of each source of the groups: the number of groups that serve its content. */
 function activeSources(groups: readonly FailoverGroup[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
-  for (const { candidates, failover } of groups) {
-    candidates.forEach(({ source: { name } }, index) => {
-      const isActive = failover.kind !== 'idle' && index === failover.active;
-      counts.set(name, (counts.get(name) ?? 0) + Number(isActive));
-    });
+  for (const { candidates, activeSource } of groups) {
+    const names = new Set(candidates.map(({ source }) => source.name));
+    for (const name of names) {
+      counts.set(name, (counts.get(name) ?? 0) + Number(name === activeSource?.name));
+    }
   }
   return counts;
 }

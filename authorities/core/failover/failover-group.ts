@@ -107,6 +107,13 @@ export class FailoverGroup {
     return this.#failover;
   }
 
+  /** The source whose content the group serves. Undefined: the group is idle, or a reload took that source from it. */
+  get activeSource(): Source | undefined {
+    const { kind, active } = this.#failover;
+    if (kind === 'idle' || this.#view.isAllAdopted) return undefined;
+    return this.#candidate(active).source;
+  }
+
   get demandCount(): number {
     return this.#view.demandCount;
   }

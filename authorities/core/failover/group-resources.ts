@@ -15,7 +15,7 @@ import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-conten
 import { isSame, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
-import { ServedNames, type Served } from './served-names.js';
+import { ADOPTED, ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
 import type { TurnRoom } from './turn-room.js';
@@ -39,9 +39,6 @@ export interface InUse {
   readonly index: number;
   readonly candidate: Candidate;
 }
-
-/** `Served.from` of an adopted resource: not the index of any candidate. */
-const ADOPTED = -1;
 
 /** To tell that a collection is whole costs as much as to move this many names. */
 const WHOLE = 1 / 2;
@@ -81,6 +78,11 @@ export class GroupResources {
 
   get servedCount(): number {
     return this.#served.count;
+  }
+
+  /** Has a reload taken the source of all that the group serves? */
+  get isAllAdopted(): boolean {
+    return this.#served.isAllAdopted;
   }
 
   get guardedCount(): number {

@@ -8,7 +8,7 @@ import type { Projection } from '../projection.js';
 
 export interface Served {
   readonly projection: Projection;
-  /** Index of the candidate that sent it. */
+  /** Index of the candidate that sent it, or {@link ADOPTED}. */
   readonly from: number;
   /**
    * The alternatives that the primary authority gave in its references. They stay during a
@@ -21,14 +21,22 @@ export interface Served {
   readonly isKept?: boolean;
 }
 
+/** The group took it over from a group that a reload of the map replaced. Not the index of any candidate. */
+export const ADOPTED = -1;
+
 const NONE: ReadonlyMap<string, Served> = new Map();
 
 export class ServedNames {
   readonly #collections = new TypedMap<Map<string, Served>>();
   #count = 0;
+  #adoptedCount = 0;
 
   get count(): number {
     return this.#count;
+  }
+
+  get isAllAdopted(): boolean {
+    return this.#count > 0 && this.#adoptedCount === this.#count;
   }
 
   get(typeUrl: string, name: ResourceName): Served | undefined {
@@ -43,7 +51,9 @@ export class ServedNames {
       collection = new Map();
       this.#collections.set(typeUrl, globKey, collection);
     }
-    if (!collection.has(name.key)) this.#count++;
+    const before = collection.get(name.key);
+    if (!before) this.#count++;
+    this.#adoptedCount += adopted(served) - adopted(before);
     collection.set(name.key, served);
   }
 
@@ -55,8 +65,11 @@ export class ServedNames {
   delete(typeUrl: string, name: ResourceName): boolean {
     const globKey = globKeyOf(name);
     const collection = this.#collections.get(typeUrl, globKey);
-    if (!collection?.delete(name.key)) return false;
+    const before = collection?.get(name.key);
+    if (!collection || !before) return false;
+    collection.delete(name.key);
     this.#count--;
+    this.#adoptedCount -= adopted(before);
     if (collection.size === 0) this.#collections.delete(typeUrl, globKey);
     return true;
   }
@@ -72,6 +85,8 @@ export class ServedNames {
       if (served && kept.has(key)) left.set(key, served);
     }
     this.#count += left.size - all.size;
+    // Few groups have adopted anything, and the others need not visit 100,000 members.
+    if (this.#adoptedCount > 0) this.#adoptedCount += countAdopted(left) - countAdopted(all);
     if (left.size === 0) this.#collections.delete(typeUrl, glob.key);
     else this.#collections.set(typeUrl, glob.key, left);
   }
@@ -94,5 +109,14 @@ export class ServedNames {
   clear(): void {
     this.#collections.clear();
     this.#count = 0;
+    this.#adoptedCount = 0;
   }
+}
+
+const adopted = (served: Served | undefined): number => Number(served?.from === ADOPTED);
+
+function countAdopted(collection: ReadonlyMap<string, Served>): number {
+  let count = 0;
+  for (const served of collection.values()) count += adopted(served);
+  return count;
 }

@@ -81,6 +81,48 @@ t.test('the state follows its source to another place in the list', (t) => {
   t.end();
 });
 
+t.test('content whose source a reload took from its group has no active source', (t) => {
+  const driver = new FederationDriver(cloud());
+  driver.server('b').set(THING, NAME, 'of b');
+  driver.kill('a');
+  const watcher = driver.watching(NAME);
+  const servedFrom = (): string | undefined => driver.group('cloud').activeSource?.name;
+  driver.advance(60_000);
+  t.equal(servedFrom(), 'b');
+  driver.reload(cloud({}, ['a']));
+  driver.reload(cloud({ lingerMs: 29_000 }, ['a']));
+  driver.advance(60_000);
+  t.equal(servedFrom(), undefined, 'the primary is away, and the alternative has left the map');
+  watcher.take();
+  driver.server('a').set(THING, NAME, 'of a');
+  driver.revive('a');
+  driver.advance(60_000);
+  t.equal(servedFrom(), 'a');
+  t.strictSame(watcher.take(), [`changed ${NAME} of a`]);
+  t.end();
+});
+
+t.test('neither have members of a collection, until the primary has answered', (t) => {
+  const driver = new FederationDriver(cloud());
+  const [kept, left] = [thing('cloud', 'dir/x'), thing('cloud', 'dir/y')];
+  const glob = thing('cloud', 'dir/*');
+  for (const name of [kept, left]) driver.server('b').set(THING, name, 'of b');
+  driver.kill('a');
+  const watcher = driver.watching(glob, kept);
+  const servedFrom = (): string | undefined => driver.group('cloud').activeSource?.name;
+  driver.advance(60_000);
+  driver.reload(cloud({}, ['a']));
+  driver.advance(60_000);
+  t.match([servedFrom(), driver.group('cloud').servedCount], [undefined, 2]);
+  driver.unwatch(glob, watcher);
+  t.match([servedFrom(), driver.group('cloud').servedCount], [undefined, 1]);
+  driver.server('a').set(THING, kept, 'of a');
+  driver.revive('a');
+  driver.advance(60_000);
+  t.equal(servedFrom(), 'a');
+  t.end();
+});
+
 t.test('the order of an operator holds until its end, whatever the map says meanwhile', (t) => {
   const { driver, watcher } = started(cloud());
   driver.force('cloud', 1, 600_000);

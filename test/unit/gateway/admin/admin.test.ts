@@ -5,6 +5,7 @@ import t from 'tap';
 import { answer } from '../../../../gateway/admin/routes.js';
 import type { AdminContext, AdminRequest } from '../../../../gateway/admin/reply.js';
 import type { GatewayView } from '../../../../gateway/gateway-view.js';
+import type { ResourceName } from '../../../../protos/resource-name.js';
 import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
 
 const group = {
@@ -23,10 +24,14 @@ function context(phase = 'serving', maxMs = 0, groups: readonly unknown[] = []):
   const federation = {
     groups,
     groupsOf: () => groups,
-    groupFor: () => undefined,
+    groupFor: ({ authority }: ResourceName) => (authority === 'a' ? groups[0] : undefined),
     nodeGroups: { all: [], of: () => undefined },
     servers: [],
-    map: { authorities: new Map([['a', {}]]), sources: new Map() },
+    map: {
+      authorities: new Map([['a', {}]]),
+      sources: new Map(),
+      oldStyle: { servedBy: [{ name: 'old-style/0' }] },
+    },
   };
   const cache = { names: () => [], globs: () => [], nameCount: 0, globCount: 0 };
   const client = { view: federation, breakerState: () => undefined };
@@ -156,6 +161,8 @@ t.test('no path makes it throw', async () => {
 });
 
 t.test('an invalidation names exactly one existing name or authority', async (t) => {
+  const ask = async (method: string, url: string) =>
+    answer(context('serving', 0, [{}]), request(method, url));
   const name = encodeURIComponent('xdstp://a/test.v1.T/x');
   t.match(await ask('POST', `/invalidate?name=${name}`), { status: 200 });
   const whole = await ask('POST', '/invalidate?authority=a');
@@ -167,6 +174,8 @@ t.test('an invalidation names exactly one existing name or authority', async (t)
   const other = encodeURIComponent('xdstp://b/test.v1.T/x');
   t.match(await ask('POST', `/invalidate?name=${other}`), { status: 404 });
   t.match(await ask('POST', '/invalidate?authority=b'), { status: 404 });
+  t.match(await ask('POST', '/invalidate?authority=old-style/0'), { status: 200 });
+  t.match(await ask('POST', '/invalidate?authority=old-style/1'), { status: 404 });
   t.match(await ask('POST', '/invalidate?name=x'), { status: 400 });
   t.match(await ask('POST', '/invalidate'), { status: 400 });
   t.match(await ask('POST', `/invalidate?name=${name}&authority=a`), { status: 400 });

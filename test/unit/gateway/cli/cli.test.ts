@@ -252,6 +252,8 @@ t.test('a misspelled command or option exits 2 and suggests a correction', async
   t.match(await cli('forse'), { code: EXIT.usage, err: /did you mean "force"\?/ });
   t.match(await cli('get', URN, '--admn', 'x'), { code: EXIT.usage, err: /"--admin"/ });
   t.match(await cli('get'), { code: EXIT.usage, err: /URN is missing/ });
+  const twice = await cli('force', 'a', 's', '--for', '1m', '--for=2m');
+  t.match(twice, { code: EXIT.usage, err: /--for is given twice/ });
   t.match(await cli('get', URN, '--admin', 'nonsense'), { code: EXIT.usage, err: /host:port/ });
   t.match(await cli('serve', '--authority-mpa', 'x'), { code: EXIT.usage, err: /--authority-map/ });
   t.match(await cli(), { code: EXIT.usage });

@@ -25,11 +25,14 @@ function rig(level = 'debug') {
   return { lines, named, now, telemetry };
 }
 
-const stream = {
-  id: 1,
-  peer: '127.0.0.1:1',
-  node: { id: 'n', cluster: 'c' },
-} as unknown as ClientStream;
+const streamOf = (nodeGroup?: string) =>
+  ({
+    id: 1,
+    peer: '127.0.0.1:1',
+    node: { id: 'n', cluster: 'c' },
+    nodeGroup,
+  }) as unknown as ClientStream;
+const stream = streamOf();
 const nack = (message: string, typeUrl: string = TYPE_URL.cluster, authority = 'a') =>
   ({ kind: 'nack', typeUrl, authority, detail: { code: 3, message } }) as const;
 
@@ -197,6 +200,20 @@ t.test('the detail of a loss is in its line once, and not in the text of the swi
   t.equal(line.split('ECONNREFUSED').length, 2);
   t.end();
 });
+
+t.test(
+  'a rejection of old-style names is logged once for all node groups, with the first of them',
+  (t) => {
+    const { named, telemetry } = rig();
+    for (const nodeGroup of ['one', 'two'])
+      telemetry.onClient(streamOf(nodeGroup), nack('bad', undefined, nodeGroup));
+    const lines = named('client_nack');
+    t.match(lines, [{ nodeGroup: 'one', reason: 'bad' }]);
+    t.equal(lines.length, 1);
+    t.notOk('authority' in lines[0]!, 'a node group is no authority');
+    t.end();
+  },
+);
 
 t.test('a text of megabytes is clipped in the log and not kept', (t) => {
   const { named, telemetry } = rig();
