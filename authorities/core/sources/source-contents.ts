@@ -10,6 +10,7 @@ import { globKeyOf, globKeyOfText, type ResourceName } from '../../../protos/res
 import { ContentBudget, type Unroomed } from './content-budget.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
+import { noneRefused, RefusedNames, type Refused } from './refused-names.js';
 
 /** `requested`: not answered yet. `timed_out`: not answered in time; a late answer still counts. */
 export type SubscriptionStatus = 'requested' | 'present' | 'absent' | 'timed_out';
@@ -66,20 +67,8 @@ interface Collection {
   entries: Map<string, SourceEntry>;
   /** Of the resources in `entries`. */
   bytes: number;
-  /**
-   * Names whose resources were rejected. They exist at the source, so they are not absent. With the bytes for
-   * which there was no room; 0: rejected for another reason.
-   */
-  readonly refused: Map<string, number>;
-  /** The gateway rejected further members and does not remember which: none is proven absent. */
-  hasForgotten: boolean;
+  readonly refused: Refused;
 }
-
-/**
- * Rejected names that a source may have, since each of them costs memory. The gateway forgets the names of
- * further members. A count.
- */
-const MAX_REFUSED_NAMES = 10_000;
 
 export class SourceContents {
   readonly #types = new Map<string, Map<string, Collection>>();
@@ -98,8 +87,7 @@ export class SourceContents {
   /** Does an answered glob of this type have all members? Otherwise the server may be silent about one without members. */
   readonly answersWholly: (typeUrl: string) => boolean;
   readonly budget: ContentBudget;
-  #refusedNames = 0;
-  readonly #unroomed = { resources: 0, bytes: 0 };
+  readonly #refusedNames = new RefusedNames();
 
   /**
    * @param answersWholly default: of every type. If not, a missing member of an answered glob
@@ -164,13 +152,13 @@ export class SourceContents {
     if (name.isGlob) {
       collection.glob = undefined;
       known.membersLeft = collection.entries.size;
-      this.#clearRefused(collection);
+      this.#refusedNames.clear(collection.refused);
       this.#eraseMembers(collection);
     } else {
       collection.singletons.delete(name.key);
       if (!collection.glob) {
         this.#erase(collection, name.key);
-        this.#forgetRefused(collection, name.key);
+        this.#refusedNames.forget(collection.refused, name.key);
       }
     }
     if (!collection.glob && collection.singletons.size === 0) {
@@ -252,11 +240,11 @@ export class SourceContents {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (collection?.entries.has(name.key)) return 'present';
     // The source sent it, but the gateway rejected it: there is no content, and it is not absent.
-    if (collection?.refused.has(name.key)) return 'timed_out';
+    if (collection?.refused.names.has(name.key)) return 'timed_out';
     const own = collection?.singletons.get(name.key)?.status;
     const globs = collection?.glob?.status;
     if (own === 'absent' || own === 'present') return 'absent';
-    const hasAll = collection?.hasForgotten === false && this.answersWholly(typeUrl);
+    const hasAll = collection?.refused.hasForgotten === false && this.answersWholly(typeUrl);
     if (globs === 'present' && hasAll) return 'absent';
     return own === 'requested' || globs === 'requested' ? 'requested' : 'timed_out';
   }
@@ -337,18 +325,13 @@ export class SourceContents {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
     const isAsked = collection.singletons.has(name.key);
-    this.#forgetRefused(collection, name.key);
-    // Subscribed names are bounded by the gateway; members are invented by the source.
-    if (isAsked || this.#refusedNames < MAX_REFUSED_NAMES) {
-      collection.refused.set(name.key, unroomedBytes);
-      this.#countRefused(1, unroomedBytes);
-    } else collection.hasForgotten = true;
+    this.#refusedNames.add(collection.refused, name.key, unroomedBytes, isAsked);
     return isAsked ? undefined : collection.glob;
   }
 
   /** The resources that the gateway refused for lack of room, and that the source has still, as far as known. */
   get unroomed(): Unroomed {
-    return this.#unroomed;
+    return this.#refusedNames.unroomed;
   }
 
   /** Number of resources so far that were not held when they came. */
@@ -377,8 +360,8 @@ export class SourceContents {
   /** Are all members that the source has of this glob held, none rejected? */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
     const collection = this.#types.get(typeUrl)?.get(glob.key);
-    const hasAll = collection?.refused.size === 0 && !collection.hasForgotten;
-    return hasAll && this.answersWholly(typeUrl);
+    const { names, hasForgotten } = collection?.refused ?? {};
+    return names?.size === 0 && hasForgotten === false && this.answersWholly(typeUrl);
   }
 
   /**
@@ -393,8 +376,8 @@ export class SourceContents {
     resync: boolean,
   ): boolean {
     const { refused, glob } = collection;
-    if (!this.#forgetRefused(collection, name.key)) return false;
-    if (refused.size === 0 && glob?.status === 'present') {
+    if (!this.#refusedNames.forget(refused, name.key)) return false;
+    if (refused.names.size === 0 && glob?.status === 'present') {
       this.#announce('settled', typeUrl, glob.name, resync, glob);
     }
     return true;
@@ -469,7 +452,7 @@ export class SourceContents {
   /** A new stream requests every name again. Held content stays until the name is answered. */
   restart(): void {
     for (const [typeUrl, collections] of this.#types) {
-      for (const collection of collections.values()) this.#clearRefused(collection);
+      for (const { refused } of collections.values()) this.#refusedNames.clear(refused);
       for (const subscription of this.subscriptions(typeUrl)) {
         subscription.status = 'requested';
         subscription.deadlineMs = undefined;
@@ -584,27 +567,6 @@ export class SourceContents {
     }
   }
 
-  /** @returns whether the name was refused */
-  #forgetRefused({ refused }: Collection, key: string): boolean {
-    const unroomedBytes = refused.get(key);
-    if (unroomedBytes === undefined) return false;
-    this.#countRefused(-1, unroomedBytes);
-    return refused.delete(key);
-  }
-
-  #countRefused(count: 1 | -1, unroomedBytes: number): void {
-    this.#refusedNames += count;
-    if (unroomedBytes === 0) return;
-    this.#unroomed.resources += count;
-    this.#unroomed.bytes += count * unroomedBytes;
-  }
-
-  #clearRefused(collection: Collection): void {
-    for (const unroomedBytes of collection.refused.values()) this.#countRefused(-1, unroomedBytes);
-    collection.refused.clear();
-    collection.hasForgotten = false;
-  }
-
   #collection(typeUrl: string, globKey: string): Collection {
     let type = this.#types.get(typeUrl);
     if (!type) this.#types.set(typeUrl, (type = new Map<string, Collection>()));
@@ -615,8 +577,7 @@ export class SourceContents {
         singletons: new Map(),
         entries: new Map(),
         bytes: 0,
-        refused: new Map(),
-        hasForgotten: false,
+        refused: noneRefused(),
       };
       type.set(globKey, collection);
     }
