@@ -1,5 +1,5 @@
 /**
- * Runs the work that clients and sources cause, in portions of a few milliseconds for each turn of the event loop. A thousand
+ * Runs the work that clients and sources cause, in portions of `PORTION_MS` for each turn of the event loop. A thousand
  * connections may become readable in the same turn: Node would handle all of them before it comes to
  * anything else, such as an update for a client that is in sync. Without a burst the work runs at once. A source that
  * sends a thousand messages delays the message of another source by one message only.

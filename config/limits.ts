@@ -37,8 +37,9 @@ export interface Limits {
   readonly maxFirstSyncs: number;
   /**
    * Bytes of all clients: responses that they do not read (what they share counts once), and long requests that have not
-   * arrived completely or wait for their turn. While a peer has its share, responses to its clients are small, its polls are refused, its long requests are read
-   * later, and the streams of its clients that have not read for 10 s end.
+   * arrived completely or wait for their turn. While a peer has used up its share, responses to its clients are small,
+   * its polls are refused, its long requests are read later, and the streams of its clients that have not read for
+   * 10 s end.
    */
   readonly maxBufferedBytes: number;
   /**
@@ -47,8 +48,8 @@ export interface Limits {
    */
   readonly maxStreamAgeMs: number;
   /**
-   * The part of the heap limit (and the same number of bytes of buffers) above which the gateway
-   * refuses new streams and new names, and goes on serving the others. A percentage.
+   * The part of the heap limit. With more in use by heap (garbage counts half) and buffers together, the gateway
+   * refuses new streams and new names, and serves the existing ones. A percentage.
    */
   readonly maxHeapPercent: number;
   /** Resources that the gateway keeps of one source. It refuses further ones (NACK). A count. */
@@ -58,8 +59,8 @@ export interface Limits {
   /** The same for all sources together. Bytes. */
   readonly maxContentBytes: number;
   /**
-   * Concurrent streams of one client connection; a further stream waits. Envoy opens one stream.
-   * gRPC opens one per target, the gRPC C core all of them on one connection. A count.
+   * Concurrent streams of one client connection; a further stream waits. Envoy opens one for ADS, and one for load
+   * reports. gRPC opens one per target; the C core opens all on one connection. A count.
    */
   readonly maxStreamsPerConnection: number;
   /**

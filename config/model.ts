@@ -179,7 +179,10 @@ export interface FailoverPolicy {
    * long. Default 10,000.
    */
   readonly coldWaitMs: number;
-  /** A switch waits at most this long until the target is complete. Default 2,000. */
+  /**
+   * A failover or a force waits at most this long until the target is complete; a failback waits until it is. Removals
+   * after a switch wait this long too. Default 2,000.
+   */
   readonly switchWaitMs: number;
   /**
    * While every candidate is unreachable, the gateway reports an uncached name as UNAVAILABLE after

@@ -348,7 +348,8 @@ export class Federation {
         this.#routing.hasOwnAlternatives(group)
       );
     });
-    // Before any of their names is routed: what a group that is about to go tells its watchers would be lost.
+    // Delete all replaced groups before routing any name: an event of a group that is about to be deleted would reach
+    // no watcher.
     for (const group of replaced) {
       this.#groups.delete(group);
       this.#routing.forget(group);

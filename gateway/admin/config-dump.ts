@@ -90,7 +90,7 @@ export function configDump({ gateway, telemetry }: AdminContext, { query }: Admi
     contentType: 'application/json',
     body: '',
     goOn: (out) => {
-      // Its 'close' event is over.
+      // The response is closed: no further 'close' event will come.
       if (out.destroyed) return;
       openDumps.set(gateway, (openDumps.get(gateway) ?? 0) + 1);
       out.once('close', () => {

@@ -87,7 +87,7 @@ export interface ServedClient {
   readonly room: StreamNames | undefined;
   /** Judges what the client may ask for. */
   readonly judge: Judge;
-  /** Whether the client's peer has its share of all buffered bytes. */
+  /** Whether the client's peer has used up its share of all buffered bytes. */
   readonly isBufferFull: () => boolean;
   /** @returns what the client's earlier streams were sent; default: unknown */
   readonly past?: () => ClientPast | undefined;
@@ -196,7 +196,7 @@ export class ClientStream<
   #firstSync: FirstSync | undefined;
   #hasWritten = false;
   #writable = true;
-  /** Present while the client does not read its last response: since when, and how it counts no longer. */
+  /** Present while the client does not read its last response: since when, and what releases its quota. */
   #unread: { readonly sinceMs: number; readonly letGo: () => void } | undefined;
   #closed = false;
   /** A long request is under way, or messages wait that came meanwhile; the client is not read. */

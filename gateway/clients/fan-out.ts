@@ -1,5 +1,5 @@
 /**
- * Serves the client streams that have responses to send, in portions of a few milliseconds, so that a
+ * Serves the client streams that have responses to send, in portions of `PORTION_MS`, so that a
  * change for a thousand clients does not delay incoming messages. Changes between two portions merge in
  * the sessions at no cost. Streams in sync go before streams that get, or wait for, their first responses.
  */

@@ -64,7 +64,7 @@ export class LoadReportStream implements LongRequest {
   #steps: Generator<unknown, void, unknown> | undefined;
   /** Messages that came meanwhile; the client is not read. */
   #waiting: Uint8Array[] = [];
-  /** Counts the report that is being handled no longer. */
+  /** Releases the quota that the present report takes. */
   #letGo: (() => void) | undefined;
   #isBehind = false;
 

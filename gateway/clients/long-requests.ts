@@ -1,5 +1,5 @@
 /**
- * Goes on with requests that take longer than one step may (many names, loads of many clusters, JSON), a few milliseconds
+ * Goes on with requests that take longer than one step may (many names, loads of many clusters, JSON), `PORTION_MS`
  * in each turn of the event loop. The peers take turns.
  */
 import { PORTION_MS } from '../../authorities/index.js';

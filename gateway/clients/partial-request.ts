@@ -1,6 +1,6 @@
 /**
  * A request that has not arrived completely. Its client has to send the rest in time. A long request counts for the peer of
- * its client. While that peer has its share of all buffered bytes, the gateway reads no more of the request.
+ * its client. While that peer has used up its share of all buffered bytes, the gateway reads no more of the request.
  */
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { LONG_REQUEST_BYTES, type PeerAccount } from '../core/quotas/quotas.js';
@@ -8,7 +8,7 @@ import { LONG_REQUEST_BYTES, type PeerAccount } from '../core/quotas/quotas.js';
 /** From the first part to the last. Milliseconds. */
 const WHOLE_WITHIN_MS = 10_000;
 
-/** While the peer has its share, the request looks for room again after this time. Milliseconds. */
+/** While the peer has used up its share, the request looks for room again after this time. Milliseconds. */
 const ROOM_CHECK_MS = 100;
 
 const TOO_SLOW: RpcStatus = {

@@ -91,7 +91,7 @@ const TOO_OFTEN: RpcStatus = {
     'this peer polls more often than limits.peer_requests_per_second, or requests_per_second of its entry of clients in the authority map, allows',
 };
 
-/** For a client whose peer has its share of all buffered bytes. Milliseconds. */
+/** For a client whose peer has used up its share of all buffered bytes. Milliseconds. */
 export const BUFFER_RETRY_AFTER_MS = 1_000;
 
 /** A request, with the connection on which it came. */
@@ -339,7 +339,7 @@ export class Polls {
   }
 }
 
-/** @returns the reply if the peer has its share of all buffered bytes */
+/** @returns the reply if the peer has used up its share of all buffered bytes */
 function refusalOfBuffered(account: PeerAccount): PollReply | undefined {
   const status = account.ask('buffered');
   return status && { kind: 'refused', status: { ...status, retryAfterMs: BUFFER_RETRY_AFTER_MS } };

@@ -76,9 +76,9 @@ class Connection {
   #requests = 0;
   #isLeaving = false;
   #cancel: () => void = () => undefined;
-  /** Counts the body of the request no longer. */
+  /** Releases the quota that the body of the request takes. */
   #letBodyGo: () => void = () => undefined;
-  /** Of each response that the client has not read: counts it no longer. */
+  /** Of each response that the client has not read: releases its quota. */
   readonly #unread = new Set<() => void>();
 
   constructor(socket: Socket, options: RestHttp1Options) {

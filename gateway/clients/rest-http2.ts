@@ -36,7 +36,7 @@ class RestCall {
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #cancel: () => void = () => undefined;
-  /** Counts the body of the request no longer. */
+  /** Releases the quota that the body of the request takes. */
   #letBodyGo: () => void = () => undefined;
   #letUnreadGo: () => void = () => undefined;
 

@@ -4,7 +4,7 @@
  */
 import { PROCESS_METRICS } from './process-metrics.js';
 
-/** All labels. The number of their values does not grow with resource names, nodes or peers. */
+/** All labels. The number of their values does not grow with resource names, Nodes or clients. */
 export const METRIC_LABELS = [
   'authority',
   'group',

@@ -344,8 +344,8 @@ export class GroupResources {
   }
 
   /**
-   * The deletion guard judges what is due together with all that turns out to be absent meanwhile. While a move or a
-   * search goes on, it leaves no room for this.
+   * The deletion guard judges the due removals together with all names found absent meanwhile. A move or a search in
+   * progress uses up the room of the turn, so the guard then waits.
    */
   #takeDueRemovals(nowMs: number): void {
     const { isMidResponse, isComparing } = this.#inUse().candidate.source;

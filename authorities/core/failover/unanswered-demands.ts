@@ -7,7 +7,7 @@ export class UnansweredDemands<Demand extends { readonly requestedAtMs: number }
   readonly #isOpen: (demand: Demand) => boolean;
 
   /**
-   * @param afterMs a demand is due so long after its request
+   * @param afterMs how long after its request a demand is due. Milliseconds.
    * @param isOpen neither answered nor dropped meanwhile
    */
   constructor(afterMs: number, isOpen: (demand: Demand) => boolean) {

@@ -192,7 +192,9 @@ export class ListView implements ResourceWatcher, EntryOwner {
       return;
     }
     if (!this.#nesting.fits(this, list.entries.length)) {
-      this.#refuse(`has more than ${maxListEntries} entries together with the lists that nest it`);
+      this.#refuse(
+        `would bring this list, or a list that nests it, above the limit of ${maxListEntries} entries`,
+      );
       return;
     }
     this.#clear();

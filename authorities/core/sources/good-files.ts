@@ -33,7 +33,7 @@ interface GoodFile {
 }
 
 const EMPTIED =
-  'is empty, as while it is being written: its last content stays (delete the file to remove its resources)';
+  'is empty, perhaps because a program is writing it: its last content stays (write [] into it to remove its resources)';
 
 export class GoodFiles {
   readonly #parse: (text: string, path: string) => ParsedText;

@@ -443,8 +443,9 @@ export class ManagementServer implements Source {
   }
 
   /**
-   * When a stream that must be replaced may be. Undefined: it need not, or its first response has not come: a source that
-   * never answers has a deadline for each stream. A client that toggles a wildcard does not decide how often.
+   * The earliest time at which the gateway may replace a stream that it must replace. Undefined: it need not, or the first
+   * response has not come (the deadline of the stream covers that). The delay keeps a client that toggles a wildcard from
+   * causing many streams.
    */
   #stuckUntilMs(): number | undefined {
     if (!this.#stream.mustRestart || this.#health.kind !== 'live') return undefined;

@@ -173,7 +173,7 @@ export class SotwStream implements SourceStream {
     const state = this.#types.get(subscription.typeUrl);
     state?.leftOut.delete(subscription);
     state?.awaited.delete(subscription);
-    // It may be left again before the members came that were lost when it was left first (seed 139901).
+    // The gateway may unsubscribe the collection a second time before the source has sent all members again (seed 139901).
     const members = Math.max(subscription.membersLeft, state?.lost.get(subscription)?.members ?? 0);
     state?.lost.delete(subscription);
     state?.lacking.delete(subscription);

@@ -46,7 +46,7 @@ export class PageEvents implements PageFollowers {
   }
 
   #follow(response: ServerResponse, choice: ClientsChoice): void {
-    // Then its `close` has been already.
+    // The response is closed: no further 'close' event will come.
     if (response.destroyed) return;
     const { clock } = this.#context;
     const follower = { response, choice, has: new Map<string, string>(), wroteAtMs: clock() };

@@ -15,7 +15,7 @@ import type { SyncFacts } from './sync-state.js';
 export const chunkBytesOf = ({ chunkBytes, isBufferFull }: StreamSessionOptions): number =>
   isBufferFull?.() === true ? Math.min(chunkBytes, SMALL_CHUNK_BYTES) : chunkBytes;
 
-/** The size of responses while the peer has its share of all buffered bytes (`isBufferFull`). Bytes. */
+/** The size of responses while the peer has used up its share of all buffered bytes (`isBufferFull`). Bytes. */
 const SMALL_CHUNK_BYTES = 16_384;
 
 /** What each session needs, whatever its flavour. */

@@ -5,8 +5,8 @@
  * warms, forever if its secret never comes; deletions made meanwhile have to reach it all the same
  * (ENVOY 6).
  *
- * A large response is sent in several chunks, each a message with its own nonce. All chunks count
- * as one response.
+ * Delta: a large response is sent in several chunks, each with its own nonce; all chunks count as one
+ * response. State of the world: each response counts by itself.
  */
 import { appended, noMap, ownMap } from '../../../protos/empty-collections.js';
 

@@ -63,8 +63,8 @@ export interface Responses {
   /** A member of a subscribed glob was removed. */
   handleMemberGone(glob: SotwGlob, gone: Member): void;
   /**
-   * The client's rights changed, and its names and globs are judged anew. What it was not sent while it had the right
-   * is not sent later either (invariant 23).
+   * The client's rights changed, and its names and globs are judged anew. If the client loses the right before the gateway
+   * has sent it the content, the gateway never sends that content (invariant 23).
    *
    * @param mayAsk whether the client may ask for this name now
    * @returns whether a response is due for that

@@ -60,7 +60,7 @@ export class SetLosses {
    * Everything is known but names that the guard holds back for all clients (`MissingNames`): its wait counts for
    * this client too, so that the client does not wait twice, for the same source or for another (seed 72527).
    *
-   * @param doubted of all authorities that have nothing more to tell; what another one tells has a wait of its own
+   * @param doubted of all authorities whose sources answer now; an authority with a source that is away has a wait of its own
    */
   noteDoubts(doubted: readonly Doubted[], nowMs: number): void {
     const authorities = new Set(doubted.map(({ sample }) => sample.authority));

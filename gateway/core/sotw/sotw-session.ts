@@ -59,7 +59,7 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
 const QUIET_MS = 1_000;
 /** While a client's losses cannot be judged yet, they are examined again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
-/** While the peer has its share of all buffered bytes, the session looks again after this time. Milliseconds. */
+/** While the peer has used up its share of all buffered bytes, the session looks again after this time. Milliseconds. */
 const ROOM_CHECK_MS = 100;
 /** Each response looks at all collections: 9,000 take a turn of 130 ms. A count, for each type. */
 const MAX_COLLECTIONS = 1_000;
@@ -401,7 +401,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
-  /** @returns until when a set that cannot be split waits, because the peer has its share of all buffered bytes; undefined: send now. */
+  /** @returns until when a set that cannot be split waits, because the peer has used up its share of all buffered bytes; undefined: send now. */
   #roomUntilMs({ responses }: SotwSubscriptions, nowMs: number): number | undefined {
     const isBufferFull = this.#options.isBufferFull?.() === true;
     return responses.isWhole && isBufferFull ? nowMs + ROOM_CHECK_MS : undefined;
@@ -442,7 +442,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   #noteDoubts(allRequired: readonly AllRequiredResponses[], nowMs: number): void {
-    // The end of a doubt is no news of a source, so what was noted stays.
+    // Nothing is undecided now: keep the noted doubts, because no source sent anything new.
     if (!allRequired.some(({ isUndecided }) => isUndecided)) return;
     const isOpen = allRequired.some(
       ({ isUndecided, doubted }) => isUndecided && doubted.length === 0,

@@ -241,7 +241,7 @@ t.test(
     t.strictSame(
       await crowded(shared.clientOf(NAME), shared.admin, () => shared.clientOf(NAME)),
       { TributaryPeerQuotaReached: 1 },
-      'one peer has its share',
+      'one peer has used up its share',
     );
     const options = process.env['NODE_OPTIONS'] ?? '';
     process.env['NODE_OPTIONS'] = `${options} --max-old-space-size=256`;

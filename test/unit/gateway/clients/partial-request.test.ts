@@ -58,7 +58,7 @@ t.test('a request has 10 s to come whole, besides the time in which it is not re
   t.end();
 });
 
-t.test('while the peer has its share, the gateway does not read the request', (t) => {
+t.test('while the peer has used up its share, the gateway does not read the request', (t) => {
   const { account, log, request } = start(t, LENGTH, 1_000_000);
   mock.timers.tick(60_000);
   t.strictSame(log, ['pause']);

@@ -114,7 +114,7 @@ t.test(
 );
 
 t.test(
-  "a long body counts for the client's peer, and is refused while the peer has its share",
+  "a long body counts for the client's peer, and is refused while the peer has used up its share",
   (t) => {
     const { rest } = restWith();
     const head = {

@@ -39,7 +39,7 @@ t.test('a file that becomes empty keeps its content, since it may be about to be
   load(files, { one: 'a b', two: 'c' });
   const emptied = load(files, { one: '', two: 'c' });
   t.equal(namesOf(emptied), 'a b c');
-  t.match(emptied.problems, [/^one: is empty.*delete the file/]);
+  t.match(emptied.problems, [/^one: is empty.*write \[\] into it/]);
   t.equal(emptied.isWhole, true);
   t.equal(namesOf(load(files, { one: 'a', two: 'c' })), 'a c');
   t.equal(namesOf(load(files, { one: ' ', two: 'c' })), 'c', 'blanks are content');

@@ -51,7 +51,7 @@ t.test('resuming clients go before fresh ones', (t) => {
   t.end();
 });
 
-t.test('peers take turns, and one that has its share waits', (t) => {
+t.test('peers take turns, and one that has used up its share waits', (t) => {
   const { syncs, wait } = start(4, 0.5);
   for (const stream of ['a1', 'a2', 'a3']) wait('a', stream);
   wait('b', 'b1');
