@@ -75,8 +75,10 @@ export class FilesystemSource {
   readonly #good = new GoodFiles((text, path) => this.#parsed.get(path) ?? parsedFile(text, path));
   #isParsing = false;
   #isClosed = false;
-  /** What was told last; undefined: nothing, or that nothing is there. */
+  /** The content that was told last. It stays while nothing is there. */
   #loaded: GoodLoad | undefined;
+  /** Whether the directory or file was there when it was read last. */
+  #isThere = false;
   /** Something changed while the files of the last change were parsed. */
   #hasChanged = false;
   readonly #watches = new DirectoryWatches((path) => {
@@ -172,8 +174,9 @@ export class FilesystemSource {
   #give({ loaded, problems }: Reading): void {
     const { problem } = this.#watches;
     this.#tell(problem === undefined ? problems : [problem, ...problems]);
-    const last = this.#loaded;
-    this.#loaded = loaded;
+    const last = this.#isThere ? this.#loaded : undefined;
+    this.#isThere = loaded !== undefined;
+    this.#loaded = loaded ?? this.#loaded;
     if (!loaded) this.#handlers.onUnreadable();
     else if (!last || !isSame(loaded, last)) this.#handlers.onLoaded(loaded);
   }

@@ -113,7 +113,7 @@ t.test('a file that is written in place, slowly, never loses its resources', asy
   source.start();
   await loaded('one', 'two');
   const written = await open(file, 'w');
-  t.match(await problem(/is empty/), /a\.yaml: is empty.*delete the file/);
+  t.match(await problem(/is empty/), /a\.yaml: is empty.*write \[\] into it/);
   await written.writeFile(['one', 'two', 'three'].map(assignment).join('---\n'));
   await written.close();
   await loaded('one', 'two', 'three');
@@ -134,6 +134,23 @@ t.test('a directory that loses its last file keeps its content, and says so', as
   await writeFile(join(mounted, 'b.yaml'), '[]');
   await loaded();
 });
+
+t.test(
+  'a directory that is away for a while and comes back without files keeps its content',
+  async (t) => {
+    const { root, loaded, problem, source } = await watchDirectory(t, 'mounted');
+    const mounted = join(root, 'mounted');
+    await mkdir(mounted);
+    await writeFile(join(mounted, 'a.yaml'), assignment('one'));
+    source.start();
+    await loaded('one');
+    await rename(mounted, join(root, 'away'));
+    await problem(/mounted: cannot be read/);
+    await mkdir(mounted);
+    t.match(await problem(/no resource file/), /mounted: has no resource file any more/);
+    await loaded('one');
+  },
+);
 
 t.test('a host without watches left is a problem, and the directory is read again', async (t) => {
   const { root, loaded, problem, source } = await watchDirectory(t);
