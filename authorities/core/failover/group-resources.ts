@@ -381,9 +381,10 @@ export class GroupResources {
     }
   }
 
-  /** The candidate in use may still send this resource. */
+  /** The candidate in use may still send this resource. A candidate that was lost meanwhile answers on its next stream. */
   #isOpen({ typeUrl, name }: HeldName): boolean {
     const { source, mapping } = this.#inUse().candidate;
+    if (!source.facts().live) return true;
     if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
     return this.#wholeWaits.covers(typeUrl, name);
   }

@@ -389,7 +389,10 @@ export class DeltaStream implements SourceStream {
       this.#answers.handleRequested(subscriptions, nowMs);
       const versions =
         this.#options.resume === 'trusted' ? this.#heldVersions(typeUrl, room) : null;
-      if (!versions) this.#fresh.handleRequested(typeUrl, new Set(later));
+      if (!versions) {
+        this.#fresh.handleRequested(typeUrl, new Set(later));
+        this.#expectResync(nowMs);
+      }
       const initialVersions = versions
         ? this.#resumeVersions(typeUrl, versions, subscriptions, nowMs)
         : NO_VERSIONS;
@@ -471,9 +474,14 @@ export class DeltaStream implements SourceStream {
     if (provoking) known.delete(provoking);
     if (provoking) versions.delete(textOf(provoking));
     if (known.size === 0) return versions;
-    if (this.#resyncUntilMs < nowMs) this.#resyncUntilMs = nowMs + this.#options.quietResumeMs;
+    this.#expectResync(nowMs);
     this.#answers.handleResumed(typeUrl, known, this.#resyncUntilMs);
     return versions;
+  }
+
+  /** The answers to what the stream begins with may come in several responses. */
+  #expectResync(nowMs: number): void {
+    if (this.#resyncUntilMs < nowMs) this.#resyncUntilMs = nowMs + this.#options.quietResumeMs;
   }
 
   #changeRequest(nowMs: number): DeltaRequest | undefined {

@@ -516,6 +516,53 @@ t.test('a removal that is due waits while its source is compared with its first 
   t.end();
 });
 
+t.test('removals in later responses after a reconnect without versions pass the guard too', (t) => {
+  const map = mapOf({ authorities: { cloud: { sources: ['c'] } } });
+  const spec = map.sources.get('c');
+  if (spec?.kind !== 'grpc') throw new Error('no source');
+  const sources = new Map(map.sources).set('c', { ...spec, resume: 'fresh' });
+  const driver = new FederationDriver({ ...map, sources });
+  const had = Array.from({ length: 40 }, (_, n) => thing('cloud', `${n}`));
+  for (const name of had) driver.server('c').set(THING, name, '1');
+  const watcher = driver.watching(...had);
+  driver.advance(60_000);
+  // The control plane restarts, has nothing yet, and says so in two responses.
+  for (const name of had) driver.server('c').delete(THING, name);
+  driver.server('c').isDeaf = true;
+  driver.cut('c');
+  while (!driver.isConnected('c')) driver.advance(10);
+  for (const removed of [had.slice(0, 1), had.slice(1)])
+    driver.send('c', { typeUrl: THING, nonce: 'n', resources: [], removed });
+  driver.advance(5_000);
+  t.equal(watcher.held.size, 40);
+  t.strictSame(guardedNames(driver), [40]);
+  t.end();
+});
+
+t.test('a removal that is due waits while its source is lost (invariant 3)', (t) => {
+  const had = Array.from({ length: 8 }, (_, n) => thing('cloud', `${n}`));
+  const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['c'] } } }));
+  for (const name of had) driver.server('c').set(THING, name, '1');
+  const watcher = driver.watching(...had);
+  driver.advance(60_000);
+  for (const name of had) driver.server('c').delete(THING, name);
+  driver.cut('c');
+  while (!driver.isConnected('c')) driver.advance(10);
+  driver.advance(500);
+  driver.server('c').reachability = 'refuse';
+  driver.cut('c', { detectedBy: 'oversize' });
+  driver.advance(20_000);
+  t.equal(
+    watcher.held.size,
+    8,
+    'too few for the guard, but their source may have been about to load them',
+  );
+  driver.server('c').reachability = 'up';
+  driver.advance(60_000);
+  t.equal(watcher.held.size, 0, 'its next stream says so again');
+  t.end();
+});
+
 t.test('a removal that is due waits while a response of its source is read', (t) => {
   const had = Array.from({ length: 24 }, (_, n) => thing('cloud', `${n}`));
   const bodies = Object.fromEntries(had.map((name) => [name, '1']));
