@@ -384,8 +384,8 @@ export class Federation {
       heir?.adopt(
         group,
         (_typeUrl, name) => heirOf.get(name.key) === heir || heirOf.get(globKeyOf(name)) === heir,
-        nowMs,
       );
+      heir?.inherit(group, nowMs);
     }
     // Resources of authorities that are no longer in the map may not be served.
     const served = [...group.servedResources()];

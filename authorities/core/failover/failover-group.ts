@@ -304,19 +304,17 @@ export class FailoverGroup {
     return taken;
   }
 
-  /**
-   * Takes over resources that another group served before a reload. If this group is new, it takes over the other's
-   * state too, as far as both have the same candidates.
-   */
-  adopt(
-    other: FailoverGroup,
-    isOurs: (typeUrl: string, name: ResourceName) => boolean,
-    nowMs: number,
-  ): void {
+  /** Takes over resources that another group served before a reload. */
+  adopt(other: FailoverGroup, isOurs: (typeUrl: string, name: ResourceName) => boolean): void {
     this.#onInput();
     other.#keepEnds();
     this.#view.adopt(other.#view, isOurs);
+  }
+
+  /** If this group is new, it takes over the state of a group before the reload, as far as both have the same candidates. */
+  inherit(other: FailoverGroup, nowMs: number): void {
     if (this.#failover.kind !== 'idle' || this.#inheritedMs !== undefined) return;
+    this.#onInput();
     const placeOf = (index: number): number => {
       const before = other.#candidate(index);
       return this.candidates.findIndex(
@@ -338,9 +336,9 @@ export class FailoverGroup {
   }
 
   /** Takes over one resource that another group serves for a name of this group. */
-  adoptOne({ projection, endsMs }: Served): void {
+  adoptOne(served: Served): void {
     this.#onInput();
-    this.#view.adoptOne(projection, endsMs);
+    this.#view.adoptOne(served);
   }
 
   /** Unsubscribes at every source, without events for watchers. */

@@ -423,7 +423,8 @@ export function inherited(
   nowMs: number,
 ): Partial<FailoverState> {
   const active = placeOf(state.active);
-  if (state.kind === 'idle' || active < 0) return {};
+  // A group that still waits for its first answer has nothing to stay for.
+  if (state.kind === 'idle' || state.kind === 'connecting' || active < 0) return {};
   const isDoubled = state.holdMs > before.holdMs;
   const holdMs = isDoubled ? Math.min(state.holdMs, policy.holdMaxMs) : policy.holdMs;
   const target = state.target === null ? null : placeOf(state.target);

@@ -198,13 +198,22 @@ export class GroupResources {
    * contradicts.
    */
   adopt(other: GroupResources, isOurs: (typeUrl: string, name: ResourceName) => boolean): void {
-    for (const { projection, endsMs } of other.#served.all()) {
-      if (isOurs(projection.typeUrl, projection.name)) this.adoptOne(projection, endsMs);
+    for (const served of other.#served.all()) {
+      const { typeUrl, name } = served.projection;
+      if (isOurs(typeUrl, name)) this.adoptOne(served);
     }
   }
 
-  adoptOne(projection: Projection, endsMs?: number): void {
-    this.#leases.keep({ projection, from: ADOPTED, noted: projection.alternatives, endsMs });
+  adoptOne({ projection, endsMs, isKept = false }: Served): void {
+    const { then } = this.#spec.failover.deletionGuard;
+    const noted = projection.alternatives;
+    this.#leases.keep({
+      projection,
+      from: ADOPTED,
+      noted,
+      endsMs,
+      isKept: isKept && then === 'keep',
+    });
   }
 
   /** Call this before the group unsubscribes at a candidate. */

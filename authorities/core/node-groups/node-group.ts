@@ -161,10 +161,8 @@ export class NodeGroup {
    */
   adopt(before: NodeGroup, nowMs: number): readonly Projection[] {
     for (const { group } of this.#entries) {
-      // The first one may pass on its state too, and its content comes before that of others.
-      const inOrder = [...before.groups].sort(
-        (one, other) => likeness(other, group) - likeness(one, group),
-      );
+      // The content of the first one comes before that of others.
+      const inOrder = mostAlike(group, before.groups);
       for (const old of inOrder) {
         // By type, since a wildcard may have 100,000 members.
         const isHeir = new Map<string, boolean>();
@@ -173,8 +171,12 @@ export class NodeGroup {
           isHeir.set(typeUrl, is);
           return is && !group.served(typeUrl, name);
         };
-        group.adopt(old, isOurs, nowMs);
+        group.adopt(old, isOurs);
       }
+      // Two entries may have a source in common, and an order for one of them says nothing about the other.
+      const [old] = inOrder;
+      const isHeir = old && likeness(old, group) > 0 && mostAlike(old, this.groups)[0] === group;
+      if (isHeir) group.inherit(old, nowMs);
     }
     return before.servedResources().filter(({ typeUrl, name }) => {
       const was = before.served(typeUrl, name)?.projection.version;
@@ -281,6 +283,13 @@ function likeness(
   if (ones[0] && hasSameSource(ones[0], others[0])) return 2;
   return ones.some((one) => others.some((other) => hasSameSource(one, other))) ? 1 : 0;
 }
+
+/** @returns the groups, the one that is most like `group` first */
+const mostAlike = (
+  group: FailoverGroup,
+  groups: readonly FailoverGroup[],
+): readonly FailoverGroup[] =>
+  [...groups].sort((one, other) => likeness(other, group) - likeness(one, group));
 
 /** Stable and readable, like the group ids of authorities. */
 function oldStyleGroupId(entry: string, scope: string): string {

@@ -123,6 +123,81 @@ t.test('neither have members of a collection, until the primary has answered', (
   t.end();
 });
 
+t.test(
+  'an entry takes over the state of no other entry, although both have a source in common',
+  (t) => {
+    const entries = (...added: readonly { readonly sources: readonly string[] }[]) =>
+      mapOf({
+        authorities: {},
+        oldStyle: {
+          differBy: ['id'],
+          servedBy: [{ sources: ['a', 'c'] }, { sources: ['b', 'c'] }, ...added],
+        },
+      });
+    for (const disturb of ['an order', 'an outage']) {
+      const driver = new FederationDriver(entries());
+      driver.server('a').set(THING, 'x', 'of a');
+      driver.server('b').set(THING, 'y', 'of b');
+      for (const name of ['x', 'y']) driver.server('c').set(THING, name, 'of c');
+      const watcher = driver.watching(at('n', 'x'), at('n', 'y'));
+      // Longer than `hold_reset`, so that the primary of the first entry has no hold to pass on.
+      driver.advance(31 * 60_000);
+      const second = driver.federation.groups[1]?.id ?? '';
+      if (disturb === 'an order') driver.force(second, 1);
+      else driver.kill('b');
+      driver.advance(60_000);
+      toldTo(watcher);
+      driver.reload(entries({ sources: ['d'] }));
+      driver.advance(60_000);
+      t.strictSame(heldBy(watcher), { x: 'of a', y: 'of c' }, disturb);
+      t.strictSame(toldTo(watcher), [], disturb);
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'what the deletion guard keeps stays after a reload, unless the new map keeps nothing',
+  (t) => {
+    const guarded = (then: 'keep' | 'proceed', lingerMs: number) =>
+      cloud({ lingerMs, deletionGuard: { share: 0.5, count: 10, waitMs: 60_000, then } }, ['a']);
+    for (const then of ['keep', 'proceed'] as const) {
+      const driver = new FederationDriver(guarded('keep', 30_000));
+      const member = (id: number): string => thing('cloud', `g/${id}`);
+      for (let id = 0; id < 20; id++) driver.server('a').set(THING, member(id), '1');
+      const watcher = driver.watching(thing('cloud', 'g/*'));
+      driver.advance(60_000);
+      for (let id = 0; id < 12; id++) driver.server('a').delete(THING, member(id));
+      driver.cut('a');
+      driver.advance(120_000);
+      // Now the 12 that are kept are less than the share of the guard.
+      for (let id = 20; id < 50; id++) driver.publish('a', member(id), '1');
+      driver.advance(60_000);
+      t.equal(watcher.held.size, 50);
+      driver.reload(guarded(then, 29_000));
+      driver.advance(600_000);
+      t.equal(watcher.held.size, then === 'keep' ? 50 : 38);
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'a group that still waits for its first answer leaves it at once for a new first source',
+  (t) => {
+    const driver = new FederationDriver(cloud({}, ['a']));
+    driver.server('c').set(THING, NAME, 'of c');
+    driver.server('a').reachability = 'black_hole';
+    const watcher = driver.watching(NAME);
+    driver.advance(2_000);
+    driver.reload(cloud({}, ['c', 'a']));
+    driver.advance(1_000);
+    t.match(stateOf(driver), { kind: 'primary', active: 0 });
+    t.equal(watcher.held.size, 1);
+    t.end();
+  },
+);
+
 t.test('the order of an operator holds until its end, whatever the map says meanwhile', (t) => {
   const { driver, watcher } = started(cloud());
   driver.force('cloud', 1, 600_000);
