@@ -31,6 +31,7 @@ export const input = ({
   nowMs,
   random: () => random,
   owesResponse: () => owesResponse,
+  hasSubscriptions: () => true,
   mayStart: () => mayStart,
 });
 

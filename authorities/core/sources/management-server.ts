@@ -486,6 +486,7 @@ export class ManagementServer implements Source {
       nowMs,
       random: this.#options.random,
       owesResponse: () => this.#stream.owesResponse(),
+      hasSubscriptions: () => this.contents.subscriptionCount > 0,
       mayStart: () => this.#options.mayStart?.(this.#wasLive, nowMs) ?? true,
     });
     this.#health = state;

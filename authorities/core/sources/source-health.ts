@@ -83,6 +83,8 @@ export interface HealthInput {
   readonly random: () => number;
   /** Does the server owe a response for any name? Only then is its silence a failure. */
   readonly owesResponse: () => boolean;
+  /** Without subscriptions the stream is only kept warm: it requests nothing. */
+  readonly hasSubscriptions: () => boolean;
   /** May the stream start now? If not, `admitted` follows. */
   readonly mayStart: () => boolean;
 }
@@ -327,7 +329,13 @@ const TABLE: Table = {
       if (!input.owesResponse()) {
         // On a resumed stream whose versions are all current the server owes no response (a quiet
         // resume). After a lost probe that counts only once the next probe had time to fail.
-        const quietAtMs = state.sinceMs + input.timers.firstResponseTimeoutMs;
+        const { firstResponseTimeoutMs } = input.timers;
+        if (!input.hasSubscriptions()) {
+          // A server that was asked nothing proves nothing by its silence: it may hang.
+          const deadlineMs = input.nowMs + firstResponseTimeoutMs;
+          return stay({ ...state, sinceMs: input.nowMs, deadlineMs });
+        }
+        const quietAtMs = state.sinceMs + firstResponseTimeoutMs;
         if (input.nowMs < quietAtMs) return stay({ ...state, deadlineMs: quietAtMs });
         return TABLE.connecting.first_response(state, { kind: 'first_response' }, input);
       }

@@ -42,6 +42,7 @@ t.test(
               nowMs,
               random: () => 0.5,
               owesResponse: () => true,
+              hasSubscriptions: () => true,
               mayStart: () => true,
             };
             const next = stepHealth(state, event, input);

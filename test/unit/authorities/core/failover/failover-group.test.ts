@@ -117,6 +117,24 @@ t.test(
   },
 );
 
+t.test('a warm stream proves nothing: an alternative that hangs is passed by', (t) => {
+  for (const prewarm of ['off', 'connected', 'subscribed'] as const) {
+    const sources = ['c', 'o', 'spare'];
+    const map = mapOf({ authorities: { cloud: { sources, failover: { prewarm } } } });
+    const driver = new FederationDriver(map);
+    for (const source of ['c', 'spare']) driver.server(source).set(THING, a, `of ${source}`);
+    driver.server('o').reachability = 'black_hole';
+    const watcher = driver.watching(a);
+    driver.advance(60_000);
+    t.equal(driver.federation.source('o')?.facts().live, false, prewarm);
+    driver.kill('c');
+    driver.advance(60_000);
+    t.match(driver.group('cloud').failover, { kind: 'alt', active: 2 }, prewarm);
+    t.strictSame([...watcher.held.values()], ['of spare'], prewarm);
+  }
+  t.end();
+});
+
 t.test('a prewarmed alternative with subscriptions takes over at the moment of the trip', (t) => {
   const driver = pair({ [a]: '1' }, { [a]: 'alt' }, { failover: { prewarm: 'subscribed' } });
   const watcher = driver.watching(a);

@@ -193,6 +193,7 @@ t.test('a nudge skips the rest of a backoff, once in 5 s, if the source is wante
       nowMs,
       random: () => 1,
       owesResponse: () => true,
+      hasSubscriptions: () => true,
       mayStart: () => true,
     }));
     return state.kind;
