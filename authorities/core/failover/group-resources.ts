@@ -32,6 +32,8 @@ export interface Demand extends Asked {
    * come.
    */
   isWhole: boolean;
+  /** The candidate in use has said that the name is absent, or has sent the collection, which may be empty. */
+  isAnswered: boolean;
 }
 
 /** The candidate whose content is served. */
@@ -126,6 +128,7 @@ export class GroupResources {
       requestedAtMs: nowMs,
       lastErrorCode: undefined,
       isWhole: false,
+      isAnswered: false,
     };
     this.#demands.set(typeUrl, name.key, demand);
     this.#unanswered.push(demand);
@@ -145,9 +148,10 @@ export class GroupResources {
     return demand;
   }
 
+  /** Is there a demand for which the group has neither content nor an answer? */
   hasUncached(): boolean {
-    for (const { typeUrl, name } of this.#demands.values()) {
-      if (!this.#served.holds(typeUrl, name)) return true;
+    for (const { typeUrl, name, isAnswered } of this.#demands.values()) {
+      if (!isAnswered && !this.#served.holds(typeUrl, name)) return true;
     }
     return false;
   }
@@ -278,7 +282,10 @@ export class GroupResources {
     const inOrder = [...this.#demands.values()].sort(
       (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
     );
-    for (const demand of inOrder) demand.isWhole = false;
+    for (const demand of inOrder) {
+      demand.isWhole = false;
+      demand.isAnswered = false;
+    }
     const { index, candidate } = this.#inUse();
     const move = new Move({
       candidate,
@@ -469,9 +476,10 @@ export class GroupResources {
     if (!served) {
       const demand = this.#demands.get(typeUrl, name.key);
       // For a name never served, only the primary can prove absence.
-      if (demand && index === 0)
+      if (demand && index === 0) {
+        demand.isAnswered = true;
         this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
-      else if (demand) this.#tellUnavailable(demand);
+      } else if (demand) this.#tellUnavailable(demand);
       return;
     }
     // Kept from another candidate: absence at an alternative proves nothing.
@@ -492,7 +500,13 @@ export class GroupResources {
   #remove(typeUrl: string, name: ResourceName): void {
     const isKept = this.#served.get(typeUrl, name)?.isKept === true;
     if (isKept || this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
+    this.#noteAnswered(typeUrl, name, true);
     this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
+  }
+
+  #noteAnswered(typeUrl: string, name: ResourceName, isAnswered: boolean): void {
+    const demand = this.#demands.get(typeUrl, name.key);
+    if (demand) demand.isAnswered = isAnswered;
   }
 
   /** A TTL ran out. This is not a deletion: the deletion guard and `ignore_deletion` do not apply. */
@@ -503,6 +517,7 @@ export class GroupResources {
   #expire(typeUrl: string, name: ResourceName): void {
     this.#served.delete(typeUrl, name);
     this.#removals.cancel(typeUrl, name);
+    this.#noteAnswered(typeUrl, name, false);
     this.#events.push({ kind: 'removed', typeUrl, name, status: undefined });
   }
 
@@ -519,7 +534,10 @@ export class GroupResources {
   #tellAnswer(demand: Demand, nowMs: number): void {
     const answer = this.#answerOf(demand);
     if (answer?.kind === 'unavailable') this.#tellUnavailable(demand, answer.status);
-    else if (answer) this.#events.push(answer);
+    else if (answer) {
+      demand.isAnswered = true;
+      this.#events.push(answer);
+    }
     const { candidate } = this.#inUse();
     const isOpen = isIncomplete(candidate, demand) && statusAt(candidate, demand) === 'present';
     if (isOpen) this.#wholeWaits.begin(demand, nowMs);

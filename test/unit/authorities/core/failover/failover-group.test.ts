@@ -15,10 +15,12 @@ import {
 import {
   FederationDriver,
   mapOf,
+  type OldStyleSketch,
   nameOf,
   THING,
   thing,
 } from '../../../../support/federation-driver.js';
+import { at } from '../../../../support/node-groups.js';
 import { misnamedContent } from '../../../../support/misnamed-content.js';
 
 t.test('ordered sources of one authority: fails over under the same names, and back', (t) => {
@@ -113,6 +115,41 @@ t.test(
       driver.advance(120_000);
       t.notOk(driver.isConnected('o'), `${prewarm}: without demand no stream stays open`);
     }
+    t.end();
+  },
+);
+
+t.test(
+  'uncached: an answer counts as cached, and nothing is missing of what another entry serves',
+  (t) => {
+    const failover = { useAlternativeWhen: { kind: 'uncached' } } as const;
+    const driver = new FederationDriver(
+      mapOf({ authorities: { cloud: { sources: ['c', 'o'], failover } } }),
+    );
+    for (const source of ['c', 'o']) driver.server(source).set(THING, a, `of ${source}`);
+    driver.watching(a, b, thing('cloud', 'empty/*'));
+    driver.advance(60_000);
+    driver.kill('c');
+    driver.advance(60_000);
+    t.match(driver.group('cloud').failover, { kind: 'cached', active: 0 });
+    driver.watching(thing('cloud', 'new'));
+    driver.advance(60_000);
+    t.match(
+      driver.group('cloud').failover,
+      { kind: 'alt', active: 1 },
+      'nobody has answered this one',
+    );
+
+    const entries = [{ sources: ['c', 'o'], failover }, { sources: ['spare'] }];
+    const oldStyle: OldStyleSketch = { differBy: ['id'], servedBy: entries };
+    const other = new FederationDriver(mapOf({ authorities: {}, oldStyle }));
+    for (const source of ['c', 'o']) other.server(source).set(THING, 'x', `of ${source}`);
+    other.server('spare').set(THING, 'y', 'of spare');
+    other.watching(at('n', 'x'), at('n', 'y'));
+    other.advance(60_000);
+    other.kill('c');
+    other.advance(60_000);
+    t.match(other.federation.groups[0]?.failover, { kind: 'cached', active: 0 });
     t.end();
   },
 );
