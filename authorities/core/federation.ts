@@ -521,7 +521,7 @@ export class Federation {
       notify(newcomers, unroutedEvent(watched));
       return;
     }
-    for (const event of group.replay(typeUrl, name)) {
+    for (const event of this.#stateOf(watched, group)) {
       // An earlier event may have made a newcomer leave.
       const to = newcomers.filter((one) => watched.watchers.has(one));
       if (event.kind === 'changed' && event.projection.redirect) {
@@ -531,17 +531,41 @@ export class Federation {
     this.#redirects.handleWatched(typeUrl, name);
   }
 
+  /** A member of a glob that is watched by its own name too may be in another group, which alone decides about it. */
+  #stateOf({ typeUrl, name }: Watched, group: FailoverGroup | NodeGroup): readonly NameEvent[] {
+    const state = group.replay(typeUrl, name);
+    const ownNames = name.isGlob ? [...this.#routing.ownNamesOf(typeUrl, name)] : [];
+    if (ownNames.length === 0) return state;
+    const own = ownNames.flatMap((one): NameEvent[] => {
+      const served = this.#watches.groupOf(typeUrl, one)?.served(typeUrl, one);
+      return served ? [{ kind: 'changed', projection: served.projection }] : [];
+    });
+    const ownKeys = new Set(ownNames.map(({ key }) => key));
+    const others = state.filter(
+      (event) => event.kind !== 'changed' || !ownKeys.has(event.projection.name.key),
+    );
+    return [...own, ...others];
+  }
+
+  #decides(group: FailoverGroup, typeUrl: string, name: ResourceName): boolean {
+    const own = this.#watches.get(typeUrl, name.key)?.group;
+    return own === undefined || own === group || !(own instanceof FailoverGroup);
+  }
+
   #tell(group: FailoverGroup, event: GroupEvent): void {
     switch (event.kind) {
-      case 'changed':
+      case 'changed': {
+        const { typeUrl, name } = event.projection;
+        if (!this.#decides(group, typeUrl, name)) return;
         this.#tellChanged(event.projection, event.before);
         return;
+      }
       case 'noted':
         this.#routing.handleChanged(event.projection, this.#nowMs);
         return;
       case 'removed':
       case 'absent':
-        this.#tellGone(event);
+        if (this.#decides(group, event.typeUrl, event.name)) this.#tellGone(event);
         return;
       case 'complete':
         if (this.#isComplete(event)) this.#watches.notify(event);

@@ -4,7 +4,8 @@
  */
 import type { AuthorityMap } from '../../config/model.js';
 import { isEntryOfNoList } from '../../protos/list-collection.js';
-import { isOldStyle, type ResourceName } from '../../protos/resource-name.js';
+import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { FailoverGroup } from './failover/failover-group.js';
 import { candidatesOf } from './failover/group-plan.js';
@@ -31,6 +32,8 @@ export class Routing {
   readonly #options: RoutingOptions;
   /** By group id, for groups whose names have alternatives of their own (`#alt=`). */
   readonly #pairs = new Map<string, NamePairs>();
+  /** The watched names of these groups, by the glob that they are members of. */
+  readonly #ownNames = new TypedMap<Map<string, ResourceName>>();
   readonly #notes = new AlternativeNotes();
 
   constructor(options: RoutingOptions) {
@@ -70,6 +73,14 @@ export class Routing {
     if (!group) return;
     group.unwant(typeUrl, name, nowMs);
     if (group instanceof FailoverGroup) this.#pairs.get(group.id)?.delete(name);
+    const ownNames = this.#ownNames.get(typeUrl, globKeyOf(name));
+    if (ownNames?.delete(name.key) === true && ownNames.size === 0)
+      this.#ownNames.delete(typeUrl, globKeyOf(name));
+  }
+
+  /** The members of a glob that are watched by their names too, and have alternatives of their own. */
+  ownNamesOf(typeUrl: string, glob: ResourceName): Iterable<ResourceName> {
+    return this.#ownNames.get(typeUrl, glob.key)?.values() ?? [];
   }
 
   /** Do its names have alternatives of their own (`#alt=`)? A new map may allow other ones. */
@@ -137,7 +148,15 @@ export class Routing {
     if (!route) return undefined;
     const group = this.#groupOf(route);
     if (route.chain && before !== group) this.#pairs.get(group.id)?.add(name, route.chain);
+    if (route.chain && !name.isGlob) this.#noteOwn(typeUrl, name);
     return group;
+  }
+
+  #noteOwn(typeUrl: string, name: ResourceName): void {
+    const globKey = globKeyOf(name);
+    const known = this.#ownNames.get(typeUrl, globKey);
+    if (known) known.set(name.key, name);
+    else this.#ownNames.set(typeUrl, globKey, new Map([[name.key, name]]));
   }
 
   #groupOf(route: NameRoute): FailoverGroup {

@@ -110,6 +110,66 @@ t.test(
   },
 );
 
+t.test(
+  'the group of a name with an alternative decides about it, also for clients of its collection',
+  (t) => {
+    const driver = new FederationDriver(
+      mapOf({
+        authorities: {
+          cloud: {
+            sources: ['c'],
+            alternatives: [{ authority: 'onprem' }],
+            mayLeadTo: ['spare'],
+          },
+          onprem: { sources: ['o'] },
+          spare: { sources: ['s'] },
+        },
+      }),
+    );
+    const at = (authority: string, id: string): string =>
+      `xdstp://${authority}/envoy.config.endpoint.v3.ClusterLoadAssignment/d/${id}`;
+    const [one, two, glob] = [at('cloud', '1'), at('cloud', '2'), at('cloud', '*')];
+    driver.publish('c', clusterName, cluster(`${one}#alt=${at('spare', '1')}`), CDS);
+    for (const [source, authority] of [
+      ['c', 'cloud'],
+      ['o', 'onprem'],
+    ] as const)
+      for (const id of ['1', '2'])
+        driver.publish(source, at(authority, id), assignment(at(authority, id), authority), EDS);
+    driver.publish('s', at('spare', '1'), assignment(at('spare', '1'), 'spare'), EDS);
+    const watcher = new RecordingWatcher();
+    driver.watch(clusterName, watcher, CDS);
+    const [byName, early, late] = [0, 0, 0].map(() => new RecordingWatcher());
+    driver.watch(one, byName!, EDS);
+    driver.watch(glob, early!, EDS);
+    driver.advance(5_000);
+    driver.kill('c');
+    driver.advance(30_000);
+    driver.watch(glob, late!, EDS);
+    driver.advance(10_000);
+    const places = (of: RecordingWatcher | undefined) =>
+      [one, two].map(
+        (name) => /spare|onprem/.exec(of?.held.get(name)?.slice(name.length) ?? '')?.[0],
+      );
+    const all = () => [byName, early, late].map(places);
+    const expected = [
+      ['spare', undefined],
+      ['spare', 'onprem'],
+      ['spare', 'onprem'],
+    ];
+    t.strictSame(all(), expected);
+    driver.publish('o', at('onprem', '1'), assignment(at('onprem', '1'), 'onprem later'), EDS);
+    t.strictSame(all(), expected, 'a change at the alternative of the collection');
+    driver.delete('o', at('onprem', '1'), EDS);
+    driver.advance(10_000);
+    t.strictSame(all(), expected, 'its removal there');
+    driver.unwatch(one, byName!, EDS);
+    driver.advance(10_000);
+    t.strictSame(places(late), [undefined, 'onprem'], 'now the collection alone decides');
+    t.end();
+  },
+);
+
 t.test('a name that is already held gets its alternative without passing through absent', (t) => {
   const driver = mesh();
   driver.publish('c', clusterName, cluster(foo), CDS);
