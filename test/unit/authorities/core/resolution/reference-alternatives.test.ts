@@ -140,12 +140,12 @@ t.test(
     const watcher = new RecordingWatcher();
     driver.watch(clusterName, watcher, CDS);
     const [byName, early, late] = [0, 0, 0].map(() => new RecordingWatcher());
-    driver.watch(one, byName!, EDS);
-    driver.watch(glob, early!, EDS);
+    driver.watch(one, byName, EDS);
+    driver.watch(glob, early, EDS);
     driver.advance(5_000);
     driver.kill('c');
     driver.advance(30_000);
-    driver.watch(glob, late!, EDS);
+    driver.watch(glob, late, EDS);
     driver.advance(10_000);
     const places = (of: RecordingWatcher | undefined) =>
       [one, two].map(
