@@ -9,6 +9,7 @@ import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
+import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import type { FileLoad } from './sources/file-source.js';
 import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
@@ -293,6 +294,10 @@ export class Federation {
    * their present streams? If not, its absence may be outdated.
    */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
+    if (this.#lists.isOurs(typeUrl, name)) {
+      const listTypeUrl = TYPE_URL_PREFIX + name.resourceType;
+      return this.groupServing(listTypeUrl, name)?.isCurrent(listTypeUrl, name) !== false;
+    }
     const group = this.#watches.get(typeUrl, name.key)?.group;
     const groups = group instanceof FailoverGroup ? [group] : (group?.groupsFor(typeUrl) ?? []);
     return groups.every((one) => one.isCurrent(typeUrl, name));

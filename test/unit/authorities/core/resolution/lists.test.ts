@@ -35,6 +35,24 @@ function publishList(driver: FederationDriver, name: string, ...entries: Uint8Ar
   driver.publish('c', name, listBytes(...entries), LISTS);
 }
 
+t.test(
+  'a list is current while its source is: otherwise what it lacks may be lost, not deleted',
+  (t) => {
+    const driver = two();
+    publishList(driver, all, textEntry(a));
+    driver.publish('c', a, 'content');
+    driver.watching(all);
+    const isCurrent = (): boolean => driver.federation.isCurrent(THING, askedName(all));
+    t.ok(isCurrent());
+    driver.kill('c');
+    t.notOk(isCurrent());
+    driver.revive('c');
+    driver.advance(60_000);
+    t.ok(isCurrent());
+    t.end();
+  },
+);
+
 t.test('a subscription of a list gets its members, whatever the kind of entry (TP1 lists)', (t) => {
   const driver = two();
   driver.publish('c', a, 'located');
