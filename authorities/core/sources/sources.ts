@@ -65,6 +65,8 @@ export class Sources {
   readonly #replaced = new Map<string, Legacy>();
   /** One such epoch for all sources of node groups: they come and go, so a map would only grow. */
   #lastGroupEpoch = 0;
+  /** Of the sources of node groups that the last reload replaced, by id: when they were lost. */
+  #lostOfGroups: ReadonlyMap<string, number | undefined> = new Map();
   #effects: SourceEffect[] = [];
   readonly #onInput: (source: Source) => void;
   readonly #agenda = new Agenda<ManagementServer>();
@@ -182,6 +184,9 @@ export class Sources {
       if (!spec) left.push(server);
       else kept.set(sourceIdOf(spec.name, scopeOfSource(server.id)), { server, spec });
     }
+    this.#lostOfGroups = new Map(
+      left.map((server) => [server.id, legacyOf(server, nowMs).lostSinceMs]),
+    );
     for (const server of left) {
       // A kept server takes over this id, so effects of the closed one would reach the wrong shell.
       // They are dropped: on a reload the shell of a replaced machine closes anyway.
@@ -283,7 +288,9 @@ export class Sources {
         if (made.isMidResponse) this.#midResponse.add(made);
         this.#onInput(made);
       },
-      ...(isCommon ? (this.#replaced.get(id) ?? NEW) : { lastEpoch: this.#lastGroupEpoch }),
+      ...(isCommon
+        ? (this.#replaced.get(id) ?? NEW)
+        : { lastEpoch: this.#lastGroupEpoch, lostSinceMs: this.#lostOfGroups.get(id) }),
     });
     this.#servers.set(id, made);
     return made;

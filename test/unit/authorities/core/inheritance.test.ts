@@ -198,6 +198,39 @@ t.test(
   },
 );
 
+t.test(
+  'stale_after counts from the loss, also after a reload with other settings of the source',
+  (t) => {
+    for (const kind of ['xdstp', 'old-style']) {
+      const isOld = kind === 'old-style';
+      const sources = ['a', 'b'];
+      const oldStyle: OldStyleSketch = {
+        differBy: ['id'],
+        servedBy: [{ sources, failover: STALE }],
+      };
+      const map = (target: string) =>
+        mapOf({
+          authorities: isOld ? {} : { cloud: { sources, failover: STALE } },
+          ...(isOld && { oldStyle }),
+          targets: { a: target },
+        });
+      const driver = new FederationDriver(map('t:1'));
+      for (const source of sources)
+        driver.server(source).set(THING, isOld ? 'x' : NAME, `of ${source}`);
+      const watcher = driver.watching(isOld ? at('n', 'x') : NAME);
+      driver.advance(60_000);
+      driver.kill('a');
+      driver.advance(5_000);
+      driver.reload(map('t:2'));
+      driver.advance(60_000);
+      t.strictSame([...watcher.held.values()], ['of a'], kind);
+      driver.advance(600_000);
+      t.strictSame([...watcher.held.values()], ['of b'], kind);
+    }
+    t.end();
+  },
+);
+
 t.test('the order of an operator holds until its end, whatever the map says meanwhile', (t) => {
   const { driver, watcher } = started(cloud());
   driver.force('cloud', 1, 600_000);
