@@ -188,7 +188,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
     const runUnlessOver = (): void => {
       if (!this.#over) work();
     };
-    TURNS.run(runUnlessOver, false, this.#source);
+    TURNS.run(runUnlessOver, this.#source);
   }
 
   #takeMessage(bytes: Buffer): void {

@@ -25,14 +25,39 @@ const NOTED_MS = 0.5;
  */
 const MAX_WAITING = 10_000;
 
+/** So many pieces of urgent work go before one of other work: clients in sync must not shut out those that connect. */
+const URGENT_IN_A_ROW = 3;
+
+/** Work that waits, by sender; the next sender first. */
+class Lane {
+  readonly #bySender = new Map<object | undefined, Fifo<() => void>>();
+
+  push(work: () => void, sender: object | undefined): void {
+    let works = this.#bySender.get(sender);
+    if (!works) this.#bySender.set(sender, (works = new Fifo()));
+    works.push(work);
+  }
+
+  /** The work of the sender that waits for the longest. */
+  shift(): (() => void) | undefined {
+    for (const [sender, works] of this.#bySender) {
+      const work = works.shift();
+      this.#bySender.delete(sender);
+      if (works.first) this.#bySender.set(sender, works);
+      return work;
+    }
+    return undefined;
+  }
+}
+
 export class Turns {
   readonly #onError: (error: unknown) => void;
-  readonly #urgent = new Fifo<() => void>();
-  /** By sender; the next one first. */
-  readonly #others = new Map<object | undefined, Fifo<() => void>>();
+  readonly #urgent = new Lane();
+  readonly #others = new Lane();
+  #urgentInARow = 0;
   #waitingCount = 0;
-  /** How many of the waiting tasks are of `runForConnection`. */
-  #waitingForConnections = 0;
+  /** How many of the waiting pieces are bounded in number by other limits. */
+  #boundedCount = 0;
   /** Of the present turn, and up to `NOTED_MS` of those before. */
   #usedMs = 0;
   #isScheduled = false;
@@ -45,21 +70,31 @@ export class Turns {
   /**
    * Runs the work now if this turn has time left and nothing waits, else in a later turn.
    *
-   * @param isUrgent it goes before waiting work that is not
    * @param sender the client or source that causes the work: senders take turns, and the work of
    *   each keeps its order
    * @returns whether it ran
    */
-  run(work: () => void, isUrgent = false, sender?: object): boolean {
+  run(work: () => void, sender?: object): boolean {
     if (this.#runsNow(work)) return true;
     let hasRun = false;
-    const noted = (): void => {
+    this.#others.push(() => {
       hasRun = true;
       work();
-    };
-    (isUrgent ? this.#urgent : this.#othersOf(sender)).push(noted);
-    if (++this.#waitingCount - this.#waitingForConnections > MAX_WAITING) this.#drain(Infinity);
+    }, sender);
+    if (++this.#waitingCount - this.#boundedCount > MAX_WAITING) this.#drain(Infinity);
     return hasRun;
+  }
+
+  /**
+   * The same for the message of a stream that is not read while its message waits: the number of streams bounds these.
+   *
+   * @param isUrgent it goes before most of the work that is not
+   */
+  runForStream(work: () => void, isUrgent: boolean, sender: object): boolean {
+    if (this.#runsNow(work)) return true;
+    if (isUrgent) this.#pushBounded(this.#urgent, work, sender);
+    else this.#pushBounded(this.#others, work, undefined);
+    return false;
   }
 
   /**
@@ -67,13 +102,16 @@ export class Turns {
    * limit of open files bounds them, and ten thousand that ran at once would keep the event loop for a second.
    */
   runForConnection(work: () => void): void {
-    if (this.#runsNow(work)) return;
-    this.#waitingForConnections++;
-    this.#othersOf(undefined).push(() => {
-      this.#waitingForConnections--;
-      work();
-    });
+    if (!this.#runsNow(work)) this.#pushBounded(this.#others, work, undefined);
+  }
+
+  #pushBounded(lane: Lane, work: () => void, sender: object | undefined): void {
     this.#waitingCount++;
+    this.#boundedCount++;
+    lane.push(() => {
+      this.#boundedCount--;
+      work();
+    }, sender);
   }
 
   #runsNow(work: () => void): boolean {
@@ -83,21 +121,11 @@ export class Turns {
     return true;
   }
 
-  #othersOf(sender: object | undefined): Fifo<() => void> {
-    let works = this.#others.get(sender);
-    if (!works) this.#others.set(sender, (works = new Fifo()));
-    return works;
-  }
-
-  /** The work of the sender that waits for the longest. */
-  #takeOther(): (() => void) | undefined {
-    for (const [sender, works] of this.#others) {
-      const work = works.shift();
-      this.#others.delete(sender);
-      if (works.first) this.#others.set(sender, works);
-      return work;
-    }
-    return undefined;
+  #next(): (() => void) | undefined {
+    const other = this.#urgentInARow >= URGENT_IN_A_ROW ? this.#others.shift() : undefined;
+    const urgent = other ? undefined : this.#urgent.shift();
+    this.#urgentInARow = urgent ? this.#urgentInARow + 1 : 0;
+    return other ?? urgent ?? this.#others.shift();
   }
 
   /** The work that runs now causes as much again where no turn counts it, such as in Node. */
@@ -119,7 +147,7 @@ export class Turns {
 
   #drain(untilMs: number): void {
     while (this.#usedMs < untilMs) {
-      const work = this.#urgent.shift() ?? this.#takeOther();
+      const work = this.#next();
       if (!work) return;
       this.#waitingCount--;
       this.#perform(work);

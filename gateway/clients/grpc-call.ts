@@ -187,7 +187,7 @@ export class GrpcCall {
     if (this.#pauses++ === 0 && !this.#trailers) this.#stream.pause();
   }
 
-  /** The client is not read, but messages of the last chunk may still come. */
+  /** The client is not read. The message that caused it was the last one. */
   get isPaused(): boolean {
     return this.#pauses > 0;
   }
@@ -285,10 +285,18 @@ export class GrpcCall {
 
   #take(chunk: Buffer): void {
     if (this.#trailers) return;
-    const failure = this.#reader.push(chunk, this.#takeMessage);
-    if (failure) this.#fail(failure);
+    const failure = this.#reader.push(chunk, this.#takeMessage, this.#holdsRest);
+    if (failure) {
+      this.#fail(failure);
+      return;
+    }
+    // One chunk may have hundreds of messages, and each would wait for its turn by itself.
+    const rest = this.#reader.takeRest();
+    if (rest) this.#stream.unshift(rest);
     else this.#notePartial();
   }
+
+  readonly #holdsRest = (): boolean => this.isPaused && !this.#trailers;
 
   #notePartial(): void {
     const { partialLength } = this.#reader;

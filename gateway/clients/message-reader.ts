@@ -29,6 +29,7 @@ export class MessageReader {
   #held: Buffer | undefined;
   #heldBytes = 0;
   #failure: RpcStatus | undefined;
+  #rest: Buffer | undefined;
 
   /** @param maxBytes the gateway refuses a message that announces more, before it keeps any of it */
   constructor(maxBytes: number) {
@@ -51,11 +52,20 @@ export class MessageReader {
 
   /**
    * @param take receives each complete message. It may be a view of `chunk`: copy what you keep.
+   * @param isPaused asked after each message: whether the rest of the chunk has to wait. Then call `takeRest`
    * @returns the error of the stream, if it has one; the reader ignores all later chunks
    */
-  push(chunk: Buffer, take: (message: Buffer) => void): RpcStatus | undefined {
+  push(
+    chunk: Buffer,
+    take: (message: Buffer) => void,
+    isPaused: () => boolean = () => false,
+  ): RpcStatus | undefined {
     let at = 0;
     while (at < chunk.length) {
+      if (at > 0 && this.#prefixBytes === 0 && isPaused()) {
+        this.#rest = chunk.subarray(at);
+        return undefined;
+      }
       const wholeBytes = this.#wholeAt(chunk, at);
       if (wholeBytes !== undefined) {
         const end = at + PREFIX_BYTES + wholeBytes;
@@ -68,6 +78,13 @@ export class MessageReader {
       at += this.#readBody(chunk, at, take);
     }
     return undefined;
+  }
+
+  /** What waits of the last chunk, to be pushed again; undefined: nothing. */
+  takeRest(): Buffer | undefined {
+    const rest = this.#rest;
+    this.#rest = undefined;
+    return rest;
   }
 
   /** The client ended its side. @returns the error if a message is incomplete. */

@@ -174,7 +174,7 @@ export class RestDiscovery {
         throw error;
       }
     };
-    turns.run(work, false, this);
+    turns.run(work, this);
     return () => {
       letGo();
       cancel?.();

@@ -287,7 +287,7 @@ export class XdsServer {
         if (!call.isPaused && stream.handleAck(bytes)) return;
         slowDown(call, account, bytes.length);
         // A client in sync goes before clients that connect.
-        this.#take(call, bytes, stream.hasWritten, (message) => {
+        this.#take(call, bytes, { account, isUrgent: stream.hasWritten }, (message) => {
           stream.handleMessage(message);
         });
       },
@@ -311,16 +311,17 @@ export class XdsServer {
   #take(
     call: GrpcCall,
     bytes: Buffer,
-    isUrgent: boolean,
+    { account, isUrgent }: { readonly account: PeerAccount; readonly isUrgent: boolean },
     handle: (message: Uint8Array) => void,
   ): void {
     let message: Uint8Array = bytes;
     let letGo = (): void => undefined;
-    const ran = this.#turns.run(() => {
+    const work = (): void => {
       letGo();
       handle(message);
       if (message !== bytes) call.readOn();
-    }, isUrgent);
+    };
+    const ran = this.#turns.runForStream(work, isUrgent, account);
     if (ran) return;
     message = Buffer.from(bytes);
     letGo = this.#quotas.account(call.quotaKey).holdRequest(bytes.length);
@@ -347,7 +348,7 @@ export class XdsServer {
     return {
       onMessage: (bytes) => {
         slowDown(call, account, bytes.length);
-        this.#take(call, bytes, false, (message) => {
+        this.#take(call, bytes, { account, isUrgent: false }, (message) => {
           stream.handleMessage(message);
         });
       },

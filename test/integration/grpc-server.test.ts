@@ -247,6 +247,32 @@ t.test('a stream that ends while the gateway does not read it gives its slot bac
   t.equal(server.streams[0]!.requests.length, 1, 'what came behind is dropped');
 });
 
+t.test(
+  'while the gateway does not read a stream, the messages of its last chunk wait too',
+  async (t) => {
+    const { server, session } = await start(t);
+    const call = openHttp2Call(session);
+    call.write(FIRST);
+    await until('its request has arrived', () => server.streams[0]?.requests.length === 1);
+    const stream = server.streams[0]!;
+    stream.pauseReading();
+    const words = ['second', 'third', 'fourth'];
+    call.write(Buffer.concat(words.map((word) => grpcFrame(Buffer.from(word)))));
+    await new Promise((resolve) => session.ping(resolve));
+    t.equal(stream.requests.length, 1);
+    stream.onRequest = () => {
+      stream.pauseReading();
+    };
+    for (const [at, word] of words.entries()) {
+      stream.readOn();
+      await until(`the ${word} has arrived`, () => stream.requests.length === at + 2);
+      await new Promise((resolve) => session.ping(resolve));
+      t.equal(stream.requests.length, at + 2, 'no other came with it');
+      t.equal(stream.requests.at(-1)?.toString(), word);
+    }
+  },
+);
+
 t.test('a message of several chunks arrives as one, in order with the others', async (t) => {
   const { server, session } = await start(t);
   const call = openHttp2Call(session);

@@ -36,6 +36,7 @@ export class ServedStream {
   readonly requests: Buffer[] = [];
   /** In order: the result of `write` for each response, and drains. */
   readonly pace: ('written' | 'full' | 'drained')[] = [];
+  onRequest: () => void = () => undefined;
   peer = '';
   userAgent = '';
   /** The reason of each close. */
@@ -68,6 +69,10 @@ export class ServedStream {
   /** As while a long request is under way. */
   pauseReading(): void {
     this.#port?.pauseReading?.();
+  }
+
+  readOn(): void {
+    this.#port?.readOn?.();
   }
 
   attach(stream: ClientStream<BytesRequest>): void {
@@ -111,6 +116,7 @@ export class ServedStream {
       nextDeadlineMs: undefined,
       handleRequest: ({ bytes }) => {
         this.requests.push(bytes);
+        this.onRequest();
         return undefined;
       },
       isMidRequest: false,

@@ -19,15 +19,15 @@ t.test(
   async (t) => {
     const turns = new Turns(() => undefined);
     const done: string[] = [];
-    const work = (id: string, isUrgent = false): boolean =>
-      turns.run(() => {
-        done.push(id);
-        busy();
-      }, isUrgent);
+    const work = (id: string): boolean => turns.run(taking(id));
+    const taking = (id: string) => () => {
+      done.push(id);
+      busy();
+    };
     t.ok(work('first'));
     t.notOk(work('second'));
     t.notOk(work('third'));
-    t.notOk(work('urgent', true));
+    t.notOk(turns.runForStream(taking('urgent'), true, {}));
     t.strictSame(done, ['first']);
     await turn();
     t.strictSame(done, ['first', 'urgent']);
@@ -39,6 +39,38 @@ t.test(
     t.strictSame(done.slice(3), ['third', 'fourth']);
     await turn();
     t.ok(work('later'), 'a new turn has time again');
+  },
+);
+
+t.test(
+  'urgent work leaves every fourth piece to other work, and its senders take turns',
+  async (t) => {
+    const turns = new Turns(() => undefined);
+    const done: string[] = [];
+    const [hostile, honest] = [{}, {}];
+    const urgent = (id: string, sender: object): void => {
+      turns.runForStream(() => done.push(id), true, sender);
+    };
+    turns.run(busy);
+    for (let id = 0; id < 10; id++) urgent('hostile', hostile);
+    turns.runForStream(() => done.push('newcomer'), false, honest);
+    urgent('honest', honest);
+    await turn();
+    await turn();
+    t.strictSame(done.slice(0, 4), ['hostile', 'honest', 'hostile', 'newcomer']);
+    t.equal(done.length, 12);
+  },
+);
+
+t.test(
+  'messages of streams wait in any number, since their streams are not read meanwhile',
+  async (t) => {
+    const turns = new Turns(() => undefined);
+    let done = 0;
+    turns.run(busy);
+    for (let id = 0; id < 20_000; id++) turns.runForStream(() => done++, id % 2 === 0, {});
+    t.equal(done, 0);
+    while (done < 20_000) await turn();
   },
 );
 
@@ -105,14 +137,10 @@ t.test('senders take turns, and the work of each keeps its order', async (t) => 
   const done: string[] = [];
   const [hostile, honest] = [{}, {}];
   const work = (id: string, sender: object): void => {
-    turns.run(
-      () => {
-        done.push(id);
-        busy();
-      },
-      false,
-      sender,
-    );
+    turns.run(() => {
+      done.push(id);
+      busy();
+    }, sender);
   };
   turns.run(busy);
   for (let at = 1; at <= 5; at++) work(`hostile ${at}`, hostile);
