@@ -32,6 +32,17 @@ import type { ClientScope } from './asked-name.js';
  */
 const MAX_NODE_BYTES = 262_144;
 
+/** Of each text of the Node that the gateway keeps as long as the stream lives. Characters. */
+const MAX_NODE_TEXT = 1_024;
+
+/** The part of a client's Node that the gateway keeps beside the fields of `differ_by`. */
+export interface KeptNode extends Pick<
+  ClientNode,
+  'id' | 'cluster' | 'userAgentName' | 'malformed'
+> {
+  readonly isMissing?: true;
+}
+
 /** What the connection of a client says of it, beside the Node. */
 export interface ConnectionIdentity {
   /** The values of a header (lower case) in their order; empty: none. Secrets. */
@@ -42,7 +53,8 @@ export interface ConnectionIdentity {
 
 /** The identity of a client, and the rule by which it was read. */
 export interface GroupedNode {
-  readonly node: ClientNode & { readonly isMissing?: true };
+  /** Its texts are cut off after 1,024 characters. */
+  readonly node: KeptNode;
   readonly rule: ScopeRule;
   readonly identity: ClientIdentity;
   /** A hash of the canonical encoding of the {@link commonNode}. Present with `wholeNode` in the rule. */
@@ -59,7 +71,7 @@ export interface NodeGroupRoom {
   enter?(scope: string): RpcStatus | undefined;
 }
 
-const NO_NODE: GroupedNode['node'] = {
+const NO_NODE: ClientNode & KeptNode = {
   id: '',
   cluster: '',
   userAgentName: '',
@@ -67,6 +79,17 @@ const NO_NODE: GroupedNode['node'] = {
   malformed: false,
   isMissing: true,
 };
+
+/** A slice would keep all of the text. */
+const clipped = (text: string): string =>
+  text.length <= MAX_NODE_TEXT ? text : Buffer.from(text.slice(0, MAX_NODE_TEXT)).toString();
+
+const keptOf = ({ id, cluster, userAgentName, malformed }: ClientNode): KeptNode => ({
+  id: clipped(id),
+  cluster: clipped(cluster),
+  userAgentName: clipped(userAgentName),
+  malformed,
+});
 
 const NO_CONNECTION: ConnectionIdentity = { headerValues: () => [], certificate: undefined };
 
@@ -96,11 +119,12 @@ export function readGroupedNode(
     (keepsNode || JSON.stringify(fields).length > MAX_NODE_BYTES);
   const digest = rule.wholeNode && !isTooLarge ? digestOf(bytes) : undefined;
   const isUnreadable = rule.wholeNode && !isTooLarge && digest === undefined;
+  const kept = bytes ? keptOf(read) : NO_NODE;
   return {
-    node: isUnreadable ? { ...read, malformed: true } : read,
+    node: isUnreadable ? { ...kept, malformed: true } : kept,
     rule,
     identity: {
-      fields,
+      fields: isTooLarge ? {} : fields,
       ...(keepsNode && !isTooLarge ? { node: Uint8Array.from(bytes ?? []) } : {}),
       headers: readHeaders(rule, connection),
       ...(rule.certificate === 'none' ? {} : { certificate: connection.certificate }),

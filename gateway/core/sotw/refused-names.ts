@@ -7,8 +7,8 @@ import { spokenName } from '../session/asked-name.js';
 
 export interface RefusedName {
   readonly status: RpcStatus;
-  /** By a quota, which its account reports. */
-  readonly hasNoRoom: boolean;
+  /** Refused by a quota, which its account reports. */
+  readonly isSilent: boolean;
   /** Number of the last request that named it. */
   mark: number;
 }
@@ -59,8 +59,8 @@ export class RefusedNames {
     return this.#add(text, status, true);
   }
 
-  #add(text: string, status: RpcStatus, hasNoRoom: boolean): RefusedName {
-    const refused = { status, hasNoRoom, mark: 0 };
+  #add(text: string, status: RpcStatus, isSilent: boolean): RefusedName {
+    const refused = { status, isSilent, mark: 0 };
     this.#refused.set(text, refused);
     this.#untold.set(text, status);
     return refused;

@@ -77,6 +77,9 @@ interface SentResponse extends LastResponse {
   readonly sender: SotwSubscriptions;
 }
 
+/** Types of a stream that count for no quota: more than Envoy has. Each further one counts as a name. A count. */
+const FREE_TYPES = 10;
+
 /** A request that is handled name by name. */
 interface RequestUnderWay {
   readonly subscriptions: SotwSubscriptions;
@@ -188,7 +191,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
       this.#hasNode = true;
       this.#wraps = hasClientFeature(node, WRAPPER_FEATURE);
     }
-    const subscriptions = this.#byType.get(typeUrl) ?? this.#addSubscriptions(request, nowMs);
+    const known = this.#byType.get(typeUrl);
+    const full = known ? undefined : this.#askForType(nowMs);
+    if (full) return full;
+    const subscriptions = known ?? this.#addSubscriptions(request, nowMs);
     subscriptions.encodedNames = this.#namesToKeep(request);
     this.#handleNonce(subscriptions, request, nowMs);
     // The names count whatever the nonce: requests of a stream are in order, so the last list is
@@ -196,6 +202,12 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const namesLeft = subscriptions.ask(names, () => this.#portionMs);
     this.#request = { subscriptions, namesLeft, nameCountBefore: subscriptions.nameCount };
     return this.continueRequest(nowMs);
+  }
+
+  /** Clients invent types, and each costs as much memory as a name. */
+  #askForType(nowMs: number): RpcStatus | undefined {
+    const isFree = this.#allSubscriptions.length < FREE_TYPES;
+    return isFree ? undefined : this.#options.room?.ask(true, nowMs);
   }
 
   get isMidRequest(): boolean {
@@ -220,7 +232,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#request = undefined;
     if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += subscriptions.nameCount - nameCountBefore;
-    this.#options.room?.setCount(this.#nameCount);
+    const paidTypes = Math.max(0, this.#allSubscriptions.length - FREE_TYPES);
+    this.#options.room?.setCount(this.#nameCount + paidTypes);
     if (subscriptions.refused.endStatus) return subscriptions.refused.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;

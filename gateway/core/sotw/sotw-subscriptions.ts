@@ -238,7 +238,7 @@ export class SotwSubscriptions
       if (one.mark !== mark) distinct++;
       one.mark = mark;
       if (known) continue;
-      yield 'entry' in one || one.hasNoRoom
+      yield 'entry' in one || one.isSilent
         ? undefined
         : { name: spokenName(text), status: one.status };
     }
@@ -248,7 +248,12 @@ export class SotwSubscriptions
 
   #read(text: string, nowMs: number): SotwName | SotwGlob | RefusedName {
     const asked = this.#reader.read(this.typeUrl, text);
-    if (!asked.ok) return this.refused.refuse(text, asked.status);
+    if (!asked.ok) {
+      // To remember it takes memory, too. Without room the client gets no error, and the next request reads it again.
+      const full = this.#room?.ask(true, nowMs);
+      if (full) return { status: full, isSilent: true, mark: this.#mark };
+      return this.refused.refuse(text, asked.status);
+    }
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;

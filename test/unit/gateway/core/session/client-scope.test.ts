@@ -43,6 +43,20 @@ const textOf = (
   return scope.kind === 'scope' ? scope.scope : JSON.stringify(scope);
 };
 
+t.test(
+  'the gateway keeps 1,024 characters of each text of a Node, and nothing of one that it refuses',
+  (t) => {
+    const long = 'é'.repeat(100_000);
+    const fields = { id: long, cluster: long, userAgentName: long };
+    const { node, identity, isTooLarge } = readGroupedNode(nodeOf(fields), specOf());
+    t.strictSame([node.id, node.cluster, node.userAgentName], Array(3).fill('é'.repeat(1_024)));
+    t.strictSame([identity.fields, isTooLarge], [{}, false]);
+    const refused = readGroupedNode(nodeOf({ id: 'x'.repeat(300_000) }), specOf('id'));
+    t.strictSame([refused.identity.fields, refused.isTooLarge], [{}, true]);
+    t.end();
+  },
+);
+
 t.test('the scope contains the fields of `differ_by`, and nothing else', (t) => {
   t.equal(scopeText({}), '', 'the same for every client');
   t.equal(scopeText({}, 'id'), '{"id":"a"}');

@@ -12,7 +12,7 @@ const full = { code: STATUS_CODE.resourceExhausted, message: 'no room' };
 t.test('the error of a refused name is taken once, and the name stays known (GRPC 11)', (t) => {
   const names = new RefusedNames();
   const refused = names.refuse('?', invalid);
-  t.match(refused, { status: invalid, hasNoRoom: false });
+  t.match(refused, { status: invalid, isSilent: false });
   t.equal(names.get('?'), refused);
   t.ok(names.hasUntold);
   t.strictSame(names.takeErrors(), [{ name: '?', status: invalid }]);
@@ -35,7 +35,7 @@ t.test('a name that a request no longer has is forgotten, with an error still to
 
 t.test('a name without room ends the stream only if the client may hold it', (t) => {
   const names = new RefusedNames();
-  t.match(names.refuseWithoutRoom('new', full, false), { status: full, hasNoRoom: true });
+  t.match(names.refuseWithoutRoom('new', full, false), { status: full, isSilent: true });
   t.equal(names.endStatus, undefined);
   names.refuseWithoutRoom('held', full, true);
   t.equal(names.endStatus, full);
