@@ -303,6 +303,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     if (!asked.ok) return;
     const { name } = asked;
     const subscriptions = this.#table.find(typeUrl, name.authority);
+    if (subscriptions?.subscribed.has(name) === true) this.#options.room?.leave(1);
     subscriptions?.unsubscribe(name, this.#portionMs);
     if (subscriptions?.isEmpty) this.#table.delete(subscriptions);
   }

@@ -41,6 +41,11 @@ export class StreamNames implements NamePayer {
     return status;
   }
 
+  /** The present request drops names. They leave their room to the new ones of the same request. */
+  leave(count: number): void {
+    this.setCount(this.#count - count);
+  }
+
   /** The number of names of the stream changed. */
   setCount(count: number): void {
     this.#account.change('names', count - this.#count);

@@ -231,9 +231,12 @@ export class SotwSubscriptions
     if (texts.length > 0) this.#wasNamed = true;
     const mark = ++this.#mark;
     let distinct = 0;
+    let isFirstNew = true;
     for (const text of this.#wasNamed ? texts : WILDCARD) {
       // Most names are spelled canonically, and the canonical spelling is the key.
-      const known = this.names.get(text) ?? this.globs.get(text) ?? this.refused.get(text);
+      const known = this.#known(text);
+      if (!known && isFirstNew) this.#leaveRoom(texts);
+      isFirstNew &&= known !== undefined;
       const one = known ?? this.#read(text, clock());
       if (one.mark !== mark) distinct++;
       one.mark = mark;
@@ -244,6 +247,17 @@ export class SotwSubscriptions
     }
     this.#isFirst = false;
     if (distinct < this.nameCount) yield* this.#dropAllBut(mark, clock);
+  }
+
+  #known(text: string): SotwName | SotwGlob | RefusedName | undefined {
+    return this.names.get(text) ?? this.globs.get(text) ?? this.refused.get(text);
+  }
+
+  /** The names that the request drops leave their room to its new ones. */
+  #leaveRoom(texts: readonly string[]): void {
+    const kept = new Set(texts.map((text) => this.#known(text)));
+    kept.delete(undefined);
+    this.#room?.leave(this.nameCount - kept.size);
   }
 
   #read(text: string, nowMs: number): SotwName | SotwGlob | RefusedName {

@@ -155,6 +155,47 @@ t.test(
   },
 );
 
+t.test('a client at its limit may replace one name by another in one request', (t) => {
+  const delta = start({ names: 2 });
+  const client = delta.instance.connect();
+  client.subscribe(EDS, eds('a'), eds('b'));
+  client.settle();
+  client.send(client.model.change(EDS, [eds('c')], [eds('a')]));
+  t.strictSame(errorsOf(client.settle()), []);
+  t.equal(delta.quotas.used('names'), 2);
+  client.send(client.model.change(EDS, [eds('a')], []));
+  t.strictSame(errorsOf(client.settle()), [`${eds('a')} ${STATUS_CODE.resourceExhausted}`]);
+
+  const sotw = start({ names: 2 });
+  const other = new SotwClient(sotw.instance, { room: sotw.room });
+  other.ask(EDS, eds('a'), eds('b'));
+  other.settle();
+  other.ask(EDS, eds('b'), eds('c'));
+  t.strictSame(
+    other.settle().flatMap(({ errors }) => errors),
+    [],
+  );
+  t.equal(sotw.quotas.used('names'), 2);
+  t.end();
+});
+
+t.test('refused names and further types of a state-of-the-world client ask for room too', (t) => {
+  const { quotas, instance, room } = start({ names: 5 });
+  const client = new SotwClient(instance, { room });
+  client.ask(EDS, ...Array.from({ length: 50 }, (_, at) => `xdstp:${at}`));
+  client.settle();
+  t.equal(quotas.used('names'), 5);
+  const types = Array.from({ length: 20 }, (_, at) => `type.googleapis.com/test.v1.T${at}`);
+  const statuses = types.map((type) => client.ask(type));
+  t.equal(
+    statuses.findIndex((status) => status !== undefined),
+    9,
+    'ten types are free',
+  );
+  t.match(statuses[9], { code: STATUS_CODE.resourceExhausted });
+  t.end();
+});
+
 t.test('a state-of-the-world client gets an error for a name without room', (t) => {
   const { quotas, instance, room } = start({ upstream: 1 });
   const client = new SotwClient(instance, { room });
