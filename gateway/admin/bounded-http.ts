@@ -168,6 +168,7 @@ export class BoundedHttp {
     const peer = peerOf(socket);
     this.#busy.add(peer);
     response.once('close', () => this.#busy.delete(peer));
+    closeWith(socket, response);
     response.on('error', () => undefined);
     request.on('error', () => undefined);
     if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) {
@@ -191,6 +192,24 @@ export class BoundedHttp {
 
 export const addressOf = (host: string, port: number): string =>
   `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+/** Node reports no 'close' of a response that waits for the one before it (pipelining) when its connection ends. */
+function closeWith(socket: Socket, response: ServerResponse): void {
+  let isClosed = false;
+  const handleSocketClosed = (): void => {
+    // After Node's own listeners, which report the close of the response under way.
+    setImmediate(() => {
+      if (isClosed) return;
+      response.destroy();
+      response.emit('close');
+    });
+  };
+  socket.once('close', handleSocketClosed);
+  response.once('close', () => {
+    isClosed = true;
+    socket.off('close', handleSocketClosed);
+  });
+}
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string =>
   `${remoteAddress ?? ''} ${remotePort ?? ''}`;

@@ -144,3 +144,35 @@ t.test('bodies over 64 KiB close the connection, with and without a length', asy
   }
   t.equal((await httpRequest(`http://${gateway.admin}/live`)).status, 200);
 });
+
+t.test(
+  'responses that wait in a pipelined connection end with it, and give their places back',
+  async (t) => {
+    const gateway = await startGateway(t, MAP);
+    const [host = '', port = ''] = gateway.admin.split(':');
+    const openings = '/watch/xdstp://secret-name.test/test.v1.T/x';
+    const request = (path: string): string =>
+      `GET ${path} HTTP/1.1\r\nhost: ${gateway.admin}\r\n\r\n`;
+    const socket = connect(Number(port), host);
+    socket.on('error', () => undefined);
+    // Nobody reads the first one, so that the others wait behind it.
+    socket.write(request(openings).repeat(70));
+    await new Promise((resolve) => socket.once('readable', resolve));
+    const next = (): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const one = startRequest(
+          `http://${gateway.admin}${openings}`,
+          { agent: false },
+          (response) => {
+            resolve(response.statusCode ?? 0);
+            response.destroy();
+          },
+        );
+        one.on('error', reject);
+        one.end();
+      });
+    await until('all places are taken', async () => (await next()) === 503);
+    socket.destroy();
+    await until('there is a place again', async () => (await next()) === 200);
+  },
+);

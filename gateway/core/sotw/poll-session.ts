@@ -152,8 +152,10 @@ export class PollSession implements StreamSession<SotwRequest> {
   }
 
   endStatus(nowMs: number): RpcStatus | undefined {
-    const isOver = !this.#pending && nowMs >= this.#lastRequestMs + this.#options.leaseMs;
-    return isOver ? LEASE_ENDED : undefined;
+    if (this.#pending) return undefined;
+    if (nowMs >= this.#lastRequestMs + this.#options.leaseMs) return LEASE_ENDED;
+    // Names without room are asked for again by the next poll, which begins anew.
+    return this.#contents.roomAgain(nowMs);
   }
 
   close(nowMs: number): void {

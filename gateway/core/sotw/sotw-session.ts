@@ -324,6 +324,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const silentSinceMs = this.#responses > 0 ? undefined : this.#firstRequestMs;
     if (isUnanswerable(silentSinceMs, unanswerableAfterMs, nowMs, this.#allSubscriptions))
       return UNANSWERABLE;
+    return this.roomAgain(nowMs);
+  }
+
+  /** @returns a status to end with, once there is room for names that were refused */
+  roomAgain(nowMs: number): RpcStatus | undefined {
     return this.#options.room?.endStatus(nowMs);
   }
 

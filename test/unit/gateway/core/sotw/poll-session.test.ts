@@ -6,6 +6,7 @@
 import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import t from 'tap';
 import { PollSession } from '../../../../../gateway/core/sotw/poll-session.js';
+import type { StreamNames } from '../../../../../gateway/core/quotas/stream-names.js';
 import { SotwSession } from '../../../../../gateway/core/sotw/sotw-session.js';
 import { decodeSotwResponse, type SotwResponse } from '../../../../support/discovery-messages.js';
 import { CDS, EDS, cds, eds } from '../../../../support/mesh-names.js';
@@ -320,3 +321,16 @@ t.test(
     t.end();
   },
 );
+
+t.test('names that had no room begin anew once there is room', (t) => {
+  const again = { code: 14, message: 'room again' };
+  const none = (): undefined => undefined;
+  const room = { ask: none, leave: none, setCount: none, changeUpstream: none };
+  const names = { ...room, endStatus: () => again } as unknown as StreamNames;
+  const poller = new Poller(new Instance({ room: names }), EDS);
+  poller.request();
+  t.equal(poller.session.endStatus(0), undefined, 'a request is pending');
+  poller.session.cancel();
+  t.equal(poller.session.endStatus(0), again);
+  t.end();
+});
