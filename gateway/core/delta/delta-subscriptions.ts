@@ -274,6 +274,8 @@ export class DeltaSubscriptions
     for (const glob of this.subscribed.globs.values()) {
       if (this.#cache.isUpToDate(glob.entry)) continue;
       this.#possiblyHeld.noteSent(glob.entry.collection.glob.key, sentMembersOf(glob));
+      // If the stream ends before the client has the removals, its next stream brings them.
+      this.#cache.noteLeft(glob.entry, placeOf(glob), nowMs);
       glob.entry.collection.readers.delete(glob);
       const entry = this.#cache.renewGlob(glob.entry, this, this.#owner.payer, nowMs);
       Object.assign(glob, newGlobSubscription(entry, glob.asked));

@@ -137,6 +137,21 @@ t.test('a stream that ended before it was sent anything forgets nothing', (t) =>
   t.end();
 });
 
+t.test(
+  'a stream that ends before the members of a revoked glob are removed: the next one removes them (invariant 23)',
+  (t) => {
+    const { who, client, held, removedAtReturn } = setUp();
+    who.isDenied = true;
+    client.session.handleRightsChanged();
+    client.pollAll();
+    t.strictSame(held(), [cds('x/1'), cds('x/2')], 'the removals wait for an ACK');
+    client.disconnect();
+    t.strictSame(removedAtReturn(), [GLOB, cds('x/1'), cds('x/2')]);
+    t.strictSame(held(), []);
+    t.end();
+  },
+);
+
 t.test('a client without a node id has no past: it cannot be told from others', (t) => {
   t.equal(new PastCollections(MAX_AGE_MS).of(WEB, ''), undefined);
   t.end();
