@@ -359,9 +359,8 @@ export class SourceContents {
 
   /** Are all members that the source has of this glob held, none rejected? */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
-    const collection = this.#types.get(typeUrl)?.get(glob.key);
-    const { names, hasForgotten } = collection?.refused ?? {};
-    return names?.size === 0 && hasForgotten === false && this.answersWholly(typeUrl);
+    const refused = this.#types.get(typeUrl)?.get(glob.key)?.refused;
+    return refused?.names.size === 0 && !refused.hasForgotten && this.answersWholly(typeUrl);
   }
 
   /**

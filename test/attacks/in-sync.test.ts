@@ -1,0 +1,71 @@
+/**
+ * Goal: clients in sync, whose requests go before most other work, shut out nobody: neither a client that connects
+ * meanwhile nor the connections that end (docs/SECURITY.md, "Storms").
+ * Method: streams of one address that subscribe to names and unsubscribe from them without end, far below the request rate
+ * of their peer, and newcomers from another address.
+ */
+import t from 'tap';
+import { encodeDeltaRequest } from '../../protos/delta-codec.js';
+import { assignmentBody } from '../interop/peers/siege.js';
+import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import { pause, until } from '../support/until.js';
+import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
+import { grpcFrameOf, openStreams, subscription } from './hostile-streams.js';
+
+t.setTimeout(120_000);
+
+const TYPE = TYPE_URLS.assignment;
+const STREAMS = 120;
+const NAMES = 90;
+const NEWCOMERS = 5;
+/** Before clients in sync left room to others, a newcomer waited for more than 20 s. */
+const SERVED_WITHIN_MS = 5_000;
+/** Another peer than the attackers. */
+const ELSEWHERE = '127.0.0.2';
+
+t.test('clients in sync that request without end shut out no newcomer', async (t) => {
+  const arena = await startArena(t);
+  const { gateway, source } = arena;
+  const one = xdstpName(ATTACKED, 'assignment', 'edge/one');
+  source.putQuietly(TYPE, one, assignmentBody(one, 1));
+  const first = grpcFrameOf(subscription(TYPE, [one]));
+  const streams = await openStreams(t, gateway.port, STREAMS);
+  for (const stream of streams) stream.writeBytes(first);
+  const areInSync = (): boolean => streams.every(({ receivedBytes }) => receivedBytes > 0);
+  await until('they are in sync', areInSync, { timeoutMs: 20_000 });
+  const names = Array.from({ length: NAMES }, (_, at) =>
+    xdstpName(ATTACKED, 'assignment', `n/${at}`),
+  );
+  const both = encodeDeltaRequest({
+    node: undefined,
+    typeUrl: TYPE,
+    subscribe: names,
+    unsubscribe: names,
+    initialVersions: new Map(),
+    responseNonce: '',
+    errorDetail: undefined,
+  });
+  let isOver = false;
+  const request = async (stream: (typeof streams)[number]): Promise<void> => {
+    while (!isOver && !stream.isClosed) await stream.write(both);
+  };
+  const waitsMs: number[] = [];
+  const size = `${STREAMS} streams in sync × ${NAMES} names, again and again`;
+  const figures = await underAttack(t, arena, size, async () => {
+    const requests = streams.map(request);
+    await pause(1_000);
+    for (let count = 0; count < NEWCOMERS; count++) {
+      const beganMs = performance.now();
+      const [newcomer] = await openStreams(t, gateway.port, 1, ELSEWHERE);
+      newcomer?.writeBytes(first);
+      const isServed = (): boolean => (newcomer?.receivedBytes ?? 0) > 0;
+      await until('the newcomer is served', isServed, { timeoutMs: 30_000 });
+      waitsMs.push(performance.now() - beganMs);
+    }
+    isOver = true;
+    await Promise.all(requests);
+  });
+  t.comment(`newcomers waited ${waitsMs.map((ms) => ms.toFixed(0)).join(', ')} ms`);
+  t.ok(Math.max(...waitsMs) <= SERVED_WITHIN_MS, 'every newcomer is served soon');
+  noLongTurn(t, figures);
+});
