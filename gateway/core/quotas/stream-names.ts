@@ -31,14 +31,24 @@ export class StreamNames implements NamePayer {
    * request how many names it was.
    *
    * @param isWatched another client subscribes to the name already
+   * @param leaving called if there is no room: how many names the request drops, which then no longer count
    * @returns why the client may not subscribe to one more name; undefined: it may
    */
-  ask(isWatched: boolean, nowMs: number): RpcStatus | undefined {
-    const status =
-      this.#account.ask('names') ?? (isWatched ? undefined : this.#account.ask('upstream_names'));
+  ask(isWatched: boolean, nowMs: number, leaving: () => number = () => 0): RpcStatus | undefined {
+    let status = this.#refusal(isWatched);
+    const left = status ? leaving() : 0;
+    if (left > 0) {
+      this.leave(left);
+      status = this.#refusal(isWatched);
+    }
     if (status) this.#refusedAtMs = nowMs;
     else this.setCount(this.#count + 1);
     return status;
+  }
+
+  #refusal(isWatched: boolean): RpcStatus | undefined {
+    const account = this.#account;
+    return account.ask('names') ?? (isWatched ? undefined : account.ask('upstream_names'));
   }
 
   /** The present request drops names. They leave their room to the new ones of the same request. */

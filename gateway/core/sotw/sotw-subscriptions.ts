@@ -100,6 +100,8 @@ export class SotwSubscriptions
   #isFirst = true;
   #wasNamed = false;
   #mark = 0;
+  /** Of the present request; empty once `#takeLeaving` has looked at them. */
+  #texts: readonly string[] = [];
   #acknowledgedNonce = '';
   /** When content, or removals, began to wait for other types; undefined: not waiting. */
   waitingSinceMs: number | undefined;
@@ -230,13 +232,11 @@ export class SotwSubscriptions
   *ask(texts: readonly string[], clock: () => number): Generator<ResourceError | undefined, void> {
     if (texts.length > 0) this.#wasNamed = true;
     const mark = ++this.#mark;
+    this.#texts = texts;
     let distinct = 0;
-    let isFirstNew = true;
     for (const text of this.#wasNamed ? texts : WILDCARD) {
       // Most names are spelled canonically, and the canonical spelling is the key.
       const known = this.#known(text);
-      if (!known && isFirstNew) this.#leaveRoom(texts);
-      isFirstNew &&= known !== undefined;
       const one = known ?? this.#read(text, clock());
       if (one.mark !== mark) distinct++;
       one.mark = mark;
@@ -246,6 +246,7 @@ export class SotwSubscriptions
         : { name: spokenName(text), status: one.status };
     }
     this.#isFirst = false;
+    this.#texts = [];
     if (distinct < this.nameCount) yield* this.#dropAllBut(mark, clock);
   }
 
@@ -253,25 +254,37 @@ export class SotwSubscriptions
     return this.names.get(text) ?? this.globs.get(text) ?? this.refused.get(text);
   }
 
-  /** The names that the request drops leave their room to its new ones. */
-  #leaveRoom(texts: readonly string[]): void {
-    const kept = new Set(texts.map((text) => this.#known(text)));
+  /** How many names the present request drops, asked once: they leave their room to its new names. */
+  readonly #takeLeaving = (): number => {
+    const kept = new Set(
+      this.#texts.map((text) => this.#known(text) ?? this.#knownOtherwise(text)),
+    );
     kept.delete(undefined);
-    this.#room?.leave(this.nameCount - kept.size);
+    const isAsked = this.#texts.length > 0;
+    this.#texts = [];
+    return isAsked ? this.nameCount - kept.size : 0;
+  };
+
+  /** By another spelling. */
+  #knownOtherwise(text: string): SotwName | SotwGlob | undefined {
+    const asked = this.#reader.read(this.typeUrl, text);
+    if (!asked.ok) return undefined;
+    return this.names.get(asked.name.key) ?? this.globs.get(asked.name.key);
   }
 
   #read(text: string, nowMs: number): SotwName | SotwGlob | RefusedName {
     const asked = this.#reader.read(this.typeUrl, text);
     if (!asked.ok) {
       // To remember it takes memory, too. Without room the client gets no error, and the next request reads it again.
-      const full = this.#room?.ask(true, nowMs);
+      const full = this.#room?.ask(true, nowMs, this.#takeLeaving);
       if (full) return { status: full, isSilent: true, mark: this.#mark };
       return this.refused.refuse(text, asked.status);
     }
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
-    const full = this.#room?.ask(this.#cache.isWatched(this.typeUrl, name), nowMs);
+    const isWatched = this.#cache.isWatched(this.typeUrl, name);
+    const full = this.#room?.ask(isWatched, nowMs, this.#takeLeaving);
     if (full) return this.refused.refuseWithoutRoom(text, full, this.#mayHold);
     // The resumed version covers only the names of the first request. A client may have held A and
     // B under this version and dropped B. If it now requests A first and B later, the set {A, B}

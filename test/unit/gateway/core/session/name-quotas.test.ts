@@ -176,6 +176,12 @@ t.test('a client at its limit may replace one name by another in one request', (
     [],
   );
   t.equal(sotw.quotas.used('names'), 2);
+  other.ask(EDS, eds('c').replace(/c$/, '%63'), eds('a'), eds('b'));
+  t.strictSame(
+    other.settle().flatMap(({ errors }) => errors.map(({ name }) => name)),
+    [eds('a')],
+    'a name in another spelling stays, so none has left',
+  );
   t.end();
 });
 
