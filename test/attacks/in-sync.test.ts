@@ -29,7 +29,9 @@ t.test('clients in sync that request without end shut out no newcomer', async (t
   const one = xdstpName(ATTACKED, 'assignment', 'edge/one');
   source.putQuietly(TYPE, one, assignmentBody(one, 1));
   const first = grpcFrameOf(subscription(TYPE, [one]));
-  const streams = await openStreams(t, gateway.port, STREAMS);
+  // Each on a connection of its own: those that wait would use up the window of a common one.
+  const opened = Array.from({ length: STREAMS }, () => openStreams(t, gateway.port, 1));
+  const streams = (await Promise.all(opened)).flat();
   for (const stream of streams) stream.writeBytes(first);
   const areInSync = (): boolean => streams.every(({ receivedBytes }) => receivedBytes > 0);
   await until('they are in sync', areInSync, { timeoutMs: 20_000 });
