@@ -80,7 +80,9 @@ export class GroupWatch {
 
   /** Only an attempt that was owed a response for `cold_wait` lets a group leave a primary that did not trip. */
   #checkSlow(key: string, { candidates, failover, spec }: FailoverGroup, nowMs: number): void {
-    const { attempt } = candidates[0]!.source.facts();
+    const { attempt, tripped } = candidates[0]!.source.facts();
+    // The attempt may have failed in the same instant, after a stall of the process (seed 3569).
+    if (tripped) return;
     const silentMs = attempt?.isOwed() === true ? nowMs - attempt.sinceMs : 0;
     // The group may have moved on since the event.
     if (failover.cause !== 'primary_slow' || failover.kind !== 'failing_over') return;
