@@ -89,6 +89,7 @@ export class Turns {
    * The same for the message of a stream that is not read while its message waits: the number of streams bounds these.
    *
    * @param isUrgent it goes before most of the work that is not
+   * @param sender of urgent work. Other work keeps its order with that of connections, so it has no sender
    */
   runForStream(work: () => void, isUrgent: boolean, sender: object): boolean {
     if (this.#runsNow(work)) return true;

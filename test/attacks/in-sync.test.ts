@@ -8,7 +8,7 @@ import t from 'tap';
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import { assignmentBody } from '../interop/peers/siege.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
-import { pause, until } from '../support/until.js';
+import { until } from '../support/until.js';
 import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
 import { grpcFrameOf, openStreams, subscription } from './hostile-streams.js';
 
@@ -22,6 +22,7 @@ const NEWCOMERS = 5;
 const SERVED_WITHIN_MS = 5_000;
 /** Another peer than the attackers. */
 const ELSEWHERE = '127.0.0.2';
+const WAIT = { timeoutMs: 30_000, everyMs: 50 };
 
 t.test('clients in sync that request without end shut out no newcomer', async (t) => {
   const arena = await startArena(t);
@@ -55,13 +56,15 @@ t.test('clients in sync that request without end shut out no newcomer', async (t
   const size = `${STREAMS} streams in sync × ${NAMES} names, again and again`;
   const figures = await underAttack(t, arena, size, async () => {
     const requests = streams.map(request);
-    await pause(1_000);
-    for (let count = 0; count < NEWCOMERS; count++) {
+    const count = async (): Promise<number> => gateway.metric('tributary_client_requests_total');
+    const enough = (await count()) + 10 * STREAMS;
+    await until('the attack is under way', async () => (await count()) > enough, WAIT);
+    for (let newcomers = 0; newcomers < NEWCOMERS; newcomers++) {
       const beganMs = performance.now();
       const [newcomer] = await openStreams(t, gateway.port, 1, ELSEWHERE);
       newcomer?.writeBytes(first);
       const isServed = (): boolean => (newcomer?.receivedBytes ?? 0) > 0;
-      await until('the newcomer is served', isServed, { timeoutMs: 30_000 });
+      await until('the newcomer is served', isServed, { timeoutMs: WAIT.timeoutMs });
       waitsMs.push(performance.now() - beganMs);
     }
     isOver = true;

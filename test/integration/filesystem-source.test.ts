@@ -81,6 +81,17 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
   };
 }
 
+/** A subdirectory with one resource, which is loaded. */
+async function watchMount(t: Test): Promise<Watched & { readonly mounted: string }> {
+  const watched = await watchDirectory(t, 'mounted');
+  const mounted = join(watched.root, 'mounted');
+  await mkdir(mounted);
+  await writeFile(join(mounted, 'a.yaml'), assignment('one'));
+  watched.source.start();
+  await watched.loaded('one');
+  return { ...watched, mounted };
+}
+
 t.test('files in a directory and below it are one set, and changes are followed', async (t) => {
   const { root, source, loaded } = await watchDirectory(t);
   await mkdir(join(root, 'team'));
@@ -120,12 +131,7 @@ t.test('a file that is written in place, slowly, never loses its resources', asy
 });
 
 t.test('a directory that loses its last file keeps its content, and says so', async (t) => {
-  const { root, loaded, problem, source } = await watchDirectory(t, 'mounted');
-  const mounted = join(root, 'mounted');
-  await mkdir(mounted);
-  await writeFile(join(mounted, 'a.yaml'), assignment('one'));
-  source.start();
-  await loaded('one');
+  const { root, mounted, loaded, problem } = await watchMount(t);
   await rename(mounted, join(root, 'away'));
   await mkdir(mounted);
   t.match(await problem(/no resource file/), /mounted: has no resource file any more/);
@@ -138,12 +144,7 @@ t.test('a directory that loses its last file keeps its content, and says so', as
 t.test(
   'a directory that is away for a while and comes back without files keeps its content',
   async (t) => {
-    const { root, loaded, problem, source } = await watchDirectory(t, 'mounted');
-    const mounted = join(root, 'mounted');
-    await mkdir(mounted);
-    await writeFile(join(mounted, 'a.yaml'), assignment('one'));
-    source.start();
-    await loaded('one');
+    const { root, mounted, loaded, problem } = await watchMount(t);
     await rename(mounted, join(root, 'away'));
     await problem(/mounted: cannot be read/);
     await mkdir(mounted);

@@ -17,6 +17,7 @@ export class GroupWatch {
   readonly #moving = new Set<string>();
   /** By instance and source. */
   readonly #trips = new Map<string, number>();
+  readonly #lastTripMs = new Map<string, number>();
   /** By group: all its switches, and reasons other than trips. */
   readonly #switches = new Map<string, number>();
   readonly #excused = new Map<string, number>();
@@ -34,8 +35,9 @@ export class GroupWatch {
     }
   }
 
-  noteTrip(source: string): void {
+  noteTrip(source: string, nowMs: number): void {
     count(this.#trips, source);
+    this.#lastTripMs.set(source, nowMs);
   }
 
   onEvent(
@@ -56,7 +58,7 @@ export class GroupWatch {
       // Its primary may have tripped for other groups.
       if (kind === 'connecting') count(this.#excused, key);
       if (kind === 'failing_back') this.#checkStable(key, group, nowMs);
-      if (cause === 'primary_slow') this.#checkSlow(key, group, nowMs);
+      if (cause === 'primary_slow') this.#checkSlow(key, name, group, nowMs);
       if (cause === 'active_returned') this.#checkWell(key, group, event);
       if (kind === 'forced') count(this.#excused, key);
       if (cause === 'forced') this.#moving.add(key);
@@ -79,10 +81,12 @@ export class GroupWatch {
   }
 
   /** Only an attempt that was owed a response for `cold_wait` lets a group leave a primary that did not trip. */
-  #checkSlow(key: string, { candidates, failover, spec }: FailoverGroup, nowMs: number): void {
-    const { attempt, tripped } = candidates[0]!.source.facts();
-    // The attempt may have failed in the same instant, after a stall of the process (seed 3569).
-    if (tripped) return;
+  #checkSlow(key: string, instance: string, group: FailoverGroup, nowMs: number): void {
+    const { candidates, failover, spec } = group;
+    const { source } = candidates[0]!;
+    const { attempt } = source.facts();
+    // A process that stalled may see the attempt fail in the same instant, and its facts with it (seed 3569).
+    if (!attempt && this.#lastTripMs.get(`${instance} ${source.id}`) === nowMs) return;
     const silentMs = attempt?.isOwed() === true ? nowMs - attempt.sinceMs : 0;
     // The group may have moved on since the event.
     if (failover.cause !== 'primary_slow' || failover.kind !== 'failing_over') return;

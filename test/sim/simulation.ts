@@ -338,7 +338,7 @@ export class Simulation implements Machine, Scene {
       const key = `${instance.name} ${effect.source}`;
       this.trips.onEffect(key, effect.effect, instance.nowMs);
       if (kind === 'tripped' || (kind === 'lost' && this.#hasTripped(instance, effect.source))) {
-        this.groups.noteTrip(key);
+        this.groups.noteTrip(key, instance.nowMs);
       }
     } else if (effect.kind === 'group') {
       this.groups.onEvent(instance, effect.group, effect.event, (line) => {
