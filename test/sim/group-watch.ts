@@ -18,6 +18,7 @@ export class GroupWatch {
   /** By instance and source. */
   readonly #trips = new Map<string, number>();
   readonly #lastTripMs = new Map<string, number>();
+  readonly #failedMs = new Map<string, number>();
   /** By group: all its switches, and reasons other than trips. */
   readonly #switches = new Map<string, number>();
   readonly #excused = new Map<string, number>();
@@ -33,6 +34,11 @@ export class GroupWatch {
     for (const key of [...this.#switches.keys()]) {
       if (key.startsWith(`${instance} `)) this.#switches.delete(key);
     }
+  }
+
+  /** An attempt failed, or a stream ended for another reason than its age. */
+  noteFailure(source: string, nowMs: number): void {
+    this.#failedMs.set(source, nowMs);
   }
 
   noteTrip(source: string, nowMs: number): void {
@@ -57,7 +63,7 @@ export class GroupWatch {
       if (kind === 'idle' || kind === 'connecting') this.#switchedMs.delete(key);
       // Its primary may have tripped for other groups.
       if (kind === 'connecting') count(this.#excused, key);
-      if (kind === 'failing_back') this.#checkStable(key, group, nowMs);
+      if (kind === 'failing_back') this.#checkStable(key, name, group, nowMs);
       if (cause === 'primary_slow') this.#checkSlow(key, name, group, nowMs);
       if (cause === 'active_returned') this.#checkWell(key, group, event);
       if (kind === 'forced') count(this.#excused, key);
@@ -71,13 +77,20 @@ export class GroupWatch {
     } else log(`${key} ${event.kind}`);
   }
 
-  /** A failback needs a primary that was live for the hold. */
-  #checkStable(key: string, { candidates, failover, spec }: FailoverGroup, nowMs: number): void {
-    const { live, liveSinceMs } = candidates[failover.target ?? 0]!.source.facts();
-    const wellMs = live ? nowMs - liveSinceMs : 0;
+  /** A failback needs a primary that was live for the hold, and did not fail within it. */
+  #checkStable(
+    key: string,
+    instance: string,
+    { candidates, failover, spec }: FailoverGroup,
+    nowMs: number,
+  ): void {
+    const { source } = candidates[failover.target ?? 0]!;
+    const { live, wellSinceMs } = source.facts();
+    const failedMs = this.#failedMs.get(`${instance} ${source.id}`) ?? -Infinity;
+    const wellMs = live ? nowMs - Math.max(wellSinceMs ?? nowMs, failedMs) : 0;
     // The group may have moved on since the event.
     if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
-    throw new Violation('7', `${key} fails back to a source that is live for ${wellMs} ms`);
+    throw new Violation('7', `${key} fails back to a source that is well for ${wellMs} ms`);
   }
 
   /** Only an attempt that was owed a response for `cold_wait` lets a group leave a primary that did not trip. */

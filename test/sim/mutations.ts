@@ -13,8 +13,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'no hysteresis: failback as soon as the primary answers',
     file: `${AUTHORITIES}/failover/failover.ts`,
-    from: 'facts.nowMs - liveSinceMs >= state.holdMs',
-    to: 'facts.nowMs >= liveSinceMs',
+    from: 'return (wellSinceMs ?? Infinity) + holdMs;',
+    to: 'return (wellSinceMs ?? Infinity) + Math.min(holdMs, 0);',
   },
   {
     title: 'failover ignores the hold',

@@ -2,6 +2,7 @@
  * Runs one seed. First the workload and the faults, with every rule checked at every step; then all
  * faults are healed, and every client must hold exactly the truth in time.
  */
+import type { ServerEffect } from '../../authorities/core/sources/management-server.js';
 import type { FederationEffect } from '../../authorities/core/federation.js';
 import type { AuthorityMap } from '../../config/model.js';
 import {
@@ -326,6 +327,12 @@ export class Simulation implements Machine, Scene {
     this.#log.addBytes(this.queue.nowMs - START_MS, bytes);
   }
 
+  /** Not the end of a stable stream, and not one that the gateway ended. */
+  #isFailure({ end, livedMs }: Extract<ServerEffect, { kind: 'lost' }>): boolean {
+    const isStable = livedMs !== null && livedMs >= timersOf(this.spec).minStableMs;
+    return end.detectedBy !== 'gateway' && !(isStable && end.detectedBy === 'stream');
+  }
+
   /** After a trip a source may be live for a while and fail again; that is not another trip. */
   #hasTripped({ federation }: Instance, source: string): boolean {
     return federation.servers.some(({ id, health }) => id === source && health.tripped);
@@ -337,6 +344,9 @@ export class Simulation implements Machine, Scene {
       this.log(`${instance.name} ${effect.source} ${kind}`);
       const key = `${instance.name} ${effect.source}`;
       this.trips.onEffect(key, effect.effect, instance.nowMs);
+      if (effect.effect.kind === 'lost' && this.#isFailure(effect.effect)) {
+        this.groups.noteFailure(key, instance.nowMs);
+      }
       if (kind === 'tripped' || (kind === 'lost' && this.#hasTripped(instance, effect.source))) {
         this.groups.noteTrip(key, instance.nowMs);
       }

@@ -360,13 +360,14 @@ export class FailoverGroup {
         const {
           live,
           liveSinceMs,
+          wellSinceMs,
           lostSinceMs = NEVER_MS,
           tripped,
           attempt,
         } = candidate.source.facts();
         const complete = (): boolean =>
           this.#subscribed[index] === true && this.#isComplete(candidate);
-        return { live, liveSinceMs, lostSinceMs, tripped, attempt, complete };
+        return { live, liveSinceMs, wellSinceMs, lostSinceMs, tripped, attempt, complete };
       }),
     };
   }

@@ -29,6 +29,8 @@ export interface CandidateFacts {
   /** Its stream has had a first response and is still open. */
   readonly live: boolean;
   readonly liveSinceMs: number;
+  /** When it responded for the first time since it last failed; the end of a stable stream is no failure. null: not yet. */
+  readonly wellSinceMs: number | null;
   /** When its last stream with a response ended; NEVER_MS: there was none. */
   readonly lostSinceMs: number;
   readonly tripped: boolean;
@@ -117,6 +119,7 @@ function enter(
 const NO_CANDIDATE: CandidateFacts = {
   live: false,
   liveSinceMs: 0,
+  wellSinceMs: null,
   lostSinceMs: NEVER_MS,
   tripped: true,
   attempt: undefined,
@@ -247,6 +250,11 @@ function coldUntilMs(facts: GroupFacts, policy: FailoverPolicy): number {
   return attempt?.isOwed() === true ? attempt.sinceMs + policy.coldWaitMs : Infinity;
 }
 
+/** A better candidate that returned has to be well for the hold. Streams that only rotate do not delay it. */
+function heldUntilMs({ wellSinceMs }: CandidateFacts, { holdMs }: FailoverState): number {
+  return (wellSinceMs ?? Infinity) + holdMs;
+}
+
 type Decide = (state: FailoverState, facts: GroupFacts, policy: FailoverPolicy) => FailoverState;
 
 const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
@@ -291,8 +299,7 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
 
   alt: (state, facts, policy) => {
     const better = facts.candidates.findIndex(
-      ({ live, liveSinceMs }, index) =>
-        index < state.active && live && facts.nowMs - liveSinceMs >= state.holdMs,
+      (one, index) => index < state.active && one.live && facts.nowMs >= heldUntilMs(one, state),
     );
     if (better !== -1) {
       return enter(state, 'failing_back', 'primary_stable', facts.nowMs, { target: better });
@@ -304,12 +311,12 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
 
   failing_back: (state, facts, policy) => {
     const target = candidate(facts, state.target ?? 0);
-    if (!target.live) {
+    if (target.wellSinceMs === null) {
       const holdMs = Math.min(state.holdMs * 2, policy.holdMaxMs);
       return enter(state, 'alt', 'relapse', facts.nowMs, { holdMs });
     }
     const held = facts.nowMs < state.lastSwitchMs + state.holdMs;
-    if (held || !target.complete()) return state;
+    if (held || !target.live || !target.complete()) return state;
     return arrive(state, state.target ?? 0, state.cause, facts.nowMs, policy);
   },
 
@@ -465,7 +472,7 @@ function candidateDeadlines(
     case 'alt':
       return facts.candidates
         .filter(({ live }, index) => live && index < state.active)
-        .map(({ liveSinceMs }) => liveSinceMs + state.holdMs);
+        .map((one) => heldUntilMs(one, state));
     case 'cached':
       return [staleAtMsOf(state, facts, when) ?? Infinity];
     case 'forced':

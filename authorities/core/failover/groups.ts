@@ -96,5 +96,6 @@ export class Groups {
 const isSame = (a: SourceFacts, b: SourceFacts): boolean =>
   a.live === b.live &&
   a.liveSinceMs === b.liveSinceMs &&
+  a.wellSinceMs === b.wellSinceMs &&
   a.tripped === b.tripped &&
   a.attempt?.sinceMs === b.attempt?.sinceMs;

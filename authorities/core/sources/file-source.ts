@@ -46,7 +46,6 @@ export class FileSource implements Source {
   readonly name: string;
   readonly id: string;
   readonly contents = new SourceContents();
-  readonly answersInParts = false;
   readonly #rights: PublishingRights;
   #loaded: Loaded = new Map();
   #liveSinceMs: number | undefined;
@@ -82,9 +81,17 @@ export class FileSource implements Source {
   readonly askAgain = (): void => undefined;
   readonly nudge = (): void => undefined;
 
+  readonly answersInParts = (): boolean => false;
+
   facts(): SourceFacts {
-    const loaded = this.#liveSinceMs !== undefined;
-    return { live: loaded, liveSinceMs: this.#liveSinceMs ?? 0, tripped: this.#unreadable };
+    const sinceMs = this.#liveSinceMs;
+    const tripped = this.#unreadable;
+    return {
+      live: sinceMs !== undefined,
+      liveSinceMs: sinceMs ?? 0,
+      wellSinceMs: sinceMs ?? null,
+      tripped,
+    };
   }
 
   /**

@@ -118,7 +118,6 @@ export interface ManagementServerOptions extends PublishingRights {
 
 export class ManagementServer implements Source {
   readonly contents: SourceContents;
-  readonly answersInParts = true;
   #options: ManagementServerOptions;
   readonly #stream: SourceStream;
   /** `rate_limit_settings`: one bucket for all successive streams, and ACKs take tokens too. */
@@ -197,6 +196,7 @@ export class ManagementServer implements Source {
     const facts = {
       live,
       liveSinceMs: live ? health.sinceMs : 0,
+      wellSinceMs: health.wellSinceMs,
       tripped: health.tripped !== null,
       ...(this.#lostSinceMs === undefined ? {} : { lostSinceMs: this.#lostSinceMs }),
     };
@@ -206,6 +206,11 @@ export class ManagementServer implements Source {
     }
     const isDue = health.kind === 'waiting' && health.wanted;
     return isDue ? { ...facts, retryAtMs: health.retryAtMs } : facts;
+  }
+
+  answersInParts(typeUrl: string, glob: ResourceName): boolean {
+    const subscription = this.contents.subscription(typeUrl, glob);
+    return subscription === undefined || !this.#stream.answersAtOnce(subscription);
   }
 
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {

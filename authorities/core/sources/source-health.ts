@@ -43,6 +43,8 @@ interface Memory {
   /** When short-lived streams ended, within the window. */
   readonly shortStreamEndsMs: readonly number[];
   readonly tripped: TripReason | null;
+  /** The first response since the last failure. The end of a stable stream is none, nor what the gateway ends. */
+  readonly wellSinceMs: number | null;
   /** When a nudge last skipped the rest of a backoff. */
   readonly nudgedAtMs: number | null;
 }
@@ -115,6 +117,7 @@ export const INITIAL_HEALTH: SourceHealth = {
   suspect: false,
   shortStreamEndsMs: [],
   tripped: null,
+  wellSinceMs: null,
   nudgedAtMs: null,
 };
 
@@ -134,6 +137,7 @@ const memoryOf = (state: SourceHealth): Memory => ({
   suspect: state.suspect,
   shortStreamEndsMs: state.shortStreamEndsMs,
   tripped: state.tripped,
+  wellSinceMs: state.wellSinceMs,
   nudgedAtMs: state.nudgedAtMs,
 });
 
@@ -167,7 +171,15 @@ function dial(memory: Memory, { timers, nowMs }: HealthInput): Step {
 
 /** The next subscription, perhaps hours later, starts without failures. */
 function idle(memory: Memory): SourceHealth {
-  return { ...memory, kind: 'idle', attempt: 0, failures: 0, suspect: false, tripped: null };
+  return {
+    ...memory,
+    kind: 'idle',
+    attempt: 0,
+    failures: 0,
+    suspect: false,
+    tripped: null,
+    wellSinceMs: null,
+  };
 }
 
 function retryLater(memory: Memory, delayMs: number, input: HealthInput): SourceHealth {
@@ -184,7 +196,8 @@ function oversize(
   livedMs: number | null,
   input: HealthInput,
 ): Step {
-  const waiting = retryLater(memoryOf(state), input.timers.backoffMaxMs, input);
+  const memory = { ...memoryOf(state), wellSinceMs: null };
+  const waiting = retryLater(memory, input.timers.backoffMaxMs, input);
   return { state: waiting, effects: [{ kind: 'lost', end, livedMs }] };
 }
 
@@ -217,6 +230,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
     failures,
     suspect,
     tripped: state.tripped ?? reason,
+    wellSinceMs: null,
   };
   const lost: HealthEffect = { kind: 'lost', end, livedMs: null };
   const trips = reason !== null && state.tripped === null;
@@ -246,6 +260,7 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
     suspect,
     shortStreamEndsMs,
     tripped: stable ? null : (state.tripped ?? (unstable ? 'unstable' : null)),
+    wellSinceMs: isShort || suspect ? null : state.wellSinceMs,
   };
   // The server just responded, so the backoff grown before does not apply. Recent short streams
   // still raise it: a server that responds once and dies, again and again, must be retried ever
@@ -317,6 +332,7 @@ const TABLE: Table = {
         suspect: false,
         tripped: state.tripped === 'unstable' ? 'unstable' : null,
         sinceMs: nowMs,
+        wellSinceMs: state.wellSinceMs ?? nowMs,
         closeAtMs: null,
       },
       effects: [{ kind: 'up' }],

@@ -99,6 +99,8 @@ export interface SourceStream {
    * large for it.
    */
   handleExhausted(): void;
+  /** Does one response have all members of this glob? */
+  answersAtOnce(glob: SourceSubscription): boolean;
   /** Does the server owe a response on this stream? Only then is its silence a failure. */
   owesResponse(): boolean;
   /** Only a new stream can make the server send what is subscribed. */

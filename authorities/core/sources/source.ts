@@ -6,6 +6,8 @@ export interface SourceFacts {
   /** It responds now. */
   readonly live: boolean;
   readonly liveSinceMs: number;
+  /** When it responded for the first time since it last failed; the end of a stable stream is no failure. null: not yet. */
+  readonly wellSinceMs: number | null;
   /** When its last stream with a response ended. Absent: it is live, or there was none. */
   readonly lostSinceMs?: number;
   readonly tripped: boolean;
@@ -28,13 +30,13 @@ export interface Source {
   /** The name; for the copy of a source that serves one node group, also the name of that group. */
   readonly id: string;
   readonly contents: SourceContents;
-  /** Collections may come in several messages. Otherwise the first one is whole. */
-  readonly answersInParts: boolean;
   /** It has sent responses that were not read to the end yet. Absent: its content is read at once. */
   readonly isMidResponse?: boolean;
   /** It removes what the first answer on its new stream lacks, in portions. Absent: never. */
   readonly isComparing?: boolean;
   facts(): SourceFacts;
+  /** May further members of an answered glob come in other messages? Otherwise its answer is whole. */
+  answersInParts(typeUrl: string, glob: ResourceName): boolean;
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
   /** Requests a subscribed name again; its content stays until the response differs. */

@@ -18,6 +18,7 @@ const policy = DEFAULT_FAILOVER;
 interface Sketch {
   readonly live?: boolean;
   readonly forMs?: number;
+  readonly wellForMs?: number;
   readonly tripped?: boolean;
   readonly silentForMs?: number;
   readonly lostForMs?: number;
@@ -36,6 +37,7 @@ function factsOf(
       ({
         live = false,
         forMs = 0,
+        wellForMs = live ? forMs : undefined,
         tripped = false,
         silentForMs,
         lostForMs,
@@ -43,6 +45,7 @@ function factsOf(
       }): CandidateFacts => ({
         live,
         liveSinceMs: nowMs - forMs,
+        wellSinceMs: wellForMs === undefined ? null : nowMs - wellForMs,
         lostSinceMs: lostForMs === undefined ? -Infinity : nowMs - lostForMs,
         tripped,
         attempt:
@@ -96,6 +99,8 @@ const SITUATIONS = {
   only_alt_ready: factsOf([tripped, fresh]),
   both_primary_fresh: factsOf([fresh, stable]),
   both_stable: factsOf([stable, stable]),
+  both_primary_rotated: factsOf([{ ...fresh, wellForMs: 30_000 }, stable]),
+  primary_between_streams: factsOf([{ wellForMs: 30_000 }, stable]),
   both_primary_incomplete: factsOf([{ ...stable, ...incomplete }, stable]),
   all_tripped: factsOf([tripped, tripped]),
   unwanted: factsOf([stable, stable], { wanted: false }),
@@ -111,6 +116,7 @@ const SEEKING = {
   only_alt_ready: 'alt',
   both_primary_fresh: 'primary',
   both_stable: 'primary',
+  both_primary_rotated: 'primary',
   both_primary_incomplete: 'primary',
   all_tripped: 'cached',
   unwanted: 'idle',
@@ -123,17 +129,26 @@ const slowIs = <K extends FailoverKind>(kind: K) => ({
   primary_slow_for_a_name: kind,
   primary_slow_alt_tripped: kind,
 });
-const COLD = { ...slowIs('connecting'), primary_slow: 'failing_over' } as const;
+const COLD = {
+  ...slowIs('connecting'),
+  primary_slow: 'failing_over',
+  primary_between_streams: 'connecting',
+} as const;
+const LOST = {
+  ...slowIs('reconnecting'),
+  primary_between_streams: 'reconnecting',
+} as const;
 
 /** The state in which the group settles. A new state or situation needs its cells here. */
 const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
   idle: { ...SEEKING, ...COLD },
   connecting: { ...SEEKING, ...COLD },
-  primary: { ...SEEKING, ...slowIs('reconnecting') },
-  reconnecting: { ...SEEKING, ...slowIs('reconnecting') },
-  failing_over: { ...SEEKING, ...slowIs('failing_over') },
+  primary: { ...SEEKING, ...LOST },
+  reconnecting: { ...SEEKING, ...LOST },
+  failing_over: { ...SEEKING, ...slowIs('failing_over'), primary_between_streams: 'alt' },
   alt: {
     ...slowIs('alt'),
+    primary_between_streams: 'alt',
     primary_slow_alt_tripped: 'failing_over',
     primary_fresh: 'alt',
     primary_stable: 'primary',
@@ -142,12 +157,14 @@ const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
     only_alt_ready: 'alt',
     both_primary_fresh: 'alt',
     both_stable: 'primary',
+    both_primary_rotated: 'primary',
     both_primary_incomplete: 'failing_back',
     all_tripped: 'cached',
     unwanted: 'idle',
   },
   failing_back: {
     ...slowIs('alt'),
+    primary_between_streams: 'failing_back',
     primary_slow_alt_tripped: 'failing_over',
     primary_fresh: 'primary',
     primary_stable: 'primary',
@@ -156,11 +173,17 @@ const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
     only_alt_ready: 'alt',
     both_primary_fresh: 'primary',
     both_stable: 'primary',
+    both_primary_rotated: 'primary',
     both_primary_incomplete: 'failing_back',
     all_tripped: 'cached',
     unwanted: 'idle',
   },
-  cached: { ...SEEKING, ...slowIs('failing_over'), primary_slow_alt_tripped: 'cached' },
+  cached: {
+    ...SEEKING,
+    ...slowIs('failing_over'),
+    primary_slow_alt_tripped: 'cached',
+    primary_between_streams: 'alt',
+  },
   forced: {
     ...slowIs('forced'),
     primary_fresh: 'forced',
@@ -170,6 +193,8 @@ const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
     only_alt_ready: 'forced',
     both_primary_fresh: 'forced',
     both_stable: 'forced',
+    both_primary_rotated: 'forced',
+    primary_between_streams: 'forced',
     both_primary_incomplete: 'forced',
     all_tripped: 'forced',
     unwanted: 'forced',

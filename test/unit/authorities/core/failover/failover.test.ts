@@ -40,6 +40,7 @@ class Story {
     this.world = Array.from({ length: candidates }, (_, index) => ({
       live: false,
       liveSinceMs: 0,
+      wellSinceMs: null,
       lostSinceMs: NEVER_MS,
       tripped: false,
       attempt: undefined,
@@ -82,16 +83,22 @@ class Story {
     return this.settle();
   }
 
-  up(index: number): this {
-    const isLive = { live: true, liveSinceMs: this.nowMs, tripped: false };
+  up(index: number, wellSinceMs = this.nowMs): this {
+    const isLive = { live: true, liveSinceMs: this.nowMs, wellSinceMs, tripped: false };
     Object.assign(this.world[index]!, { ...isLive, attempt: undefined });
+    return this.settle();
+  }
+
+  /** Its stream ends as streams do that reach their maximum age. */
+  rotate(index: number): this {
+    Object.assign(this.world[index]!, { live: false, lostSinceMs: this.nowMs });
     return this.settle();
   }
 
   lose(index: number, trips = false): this {
     const one = this.world[index]!;
     if (one.live) one.lostSinceMs = this.nowMs;
-    Object.assign(one, { live: false, tripped: trips, attempt: undefined });
+    Object.assign(one, { live: false, wellSinceMs: null, tripped: trips, attempt: undefined });
     return this.settle();
   }
 
@@ -315,6 +322,31 @@ t.test('a primary that is lost during failback doubles the hold too', (t) => {
   t.match(story.state, { kind: 'alt', cause: 'relapse', holdMs: 60_000 });
   t.end();
 });
+
+t.test(
+  'a primary whose streams all end before the hold is returned to: the end of a stable one is no failure',
+  (t) => {
+    const story = onPrimary().trip(0).up(1).up(0);
+    const wellSinceMs = story.nowMs;
+    story.after(29_000).rotate(0).after(2_000);
+    t.match(
+      story.state,
+      { kind: 'alt', cause: 'primary_tripped' },
+      'not while it is between two streams',
+    );
+    story.incomplete.add(0);
+    story.up(0, wellSinceMs);
+    t.match(story.state, { kind: 'failing_back', target: 0 });
+    story.rotate(0).after(500);
+    t.match(story.state, { kind: 'failing_back', holdMs: 30_000 }, 'and this is no relapse');
+    story.incomplete.clear();
+    story.settle();
+    t.match(story.state, { kind: 'failing_back' }, 'it waits for the next stream');
+    story.up(0, wellSinceMs);
+    t.match(story.state, { kind: 'primary', holdMs: 30_000 });
+    t.end();
+  },
+);
 
 t.test('30 min in primary reset the hold, and 1 ms less does not', (t) => {
   for (const [restMs, holdMs] of [

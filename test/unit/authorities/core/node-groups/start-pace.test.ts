@@ -46,7 +46,7 @@ t.test('a source that answers lets the next streams start at once', (t) => {
 t.test('a queued stream has no deadline, is not down, and leaves with its last client', (t) => {
   const { driver, watchers } = crowd(101);
   const queued = driver.federation.servers.find(({ health }) => health.kind === 'queued')!;
-  t.strictSame(queued.facts(), { live: false, liveSinceMs: 0, tripped: false });
+  t.strictSame(queued.facts(), { live: false, liveSinceMs: 0, wellSinceMs: null, tripped: false });
   driver.unwatch(at('100', '*'), watchers[100]!);
   t.equal(queued.health.kind, 'idle');
   driver.advance(COUNTS_FOR_MS);

@@ -411,6 +411,36 @@ t.test('a stream is stable after 30 s: backoff and failures are reset', (t) => {
   t.end();
 });
 
+t.test(
+  'a source is well from its first response until it fails; that streams rotate is no failure',
+  (t) => {
+    const story = wanted();
+    t.equal(story.state.wellSinceMs, null);
+    const wellSinceMs = story.nowMs;
+    story.liveFor(30_000).on(ended()).redialled().liveFor(1_000);
+    t.equal(story.state.wellSinceMs, wellSinceMs, 'the stream was stable');
+    story
+      .on(ended({ detectedBy: 'gateway' }))
+      .redialled()
+      .liveFor(1_000);
+    t.equal(story.state.wellSinceMs, wellSinceMs, 'the gateway ended it');
+    for (const [reason, livedMs, end] of [
+      ['a short stream', 29_999, ended()],
+      ['a lost probe', 30_000, ended({ detectedBy: 'probe' })],
+      ['a message that is too large', 30_000, ended({ detectedBy: 'oversize' })],
+    ] as const) {
+      const failed = wanted().liveFor(livedMs).on(end);
+      t.equal(failed.state.wellSinceMs, null, reason);
+      failed.redialled();
+      failed.on(FIRST);
+      t.equal(failed.state.wellSinceMs, failed.nowMs, `after ${reason}`);
+    }
+    story.after(30_000).on(ended()).redialled().on(ended());
+    t.equal(story.state.wellSinceMs, null, 'a failed attempt');
+    t.end();
+  },
+);
+
 t.test('an unstable source whose credentials were mended is trusted after a stable stream', (t) => {
   const story = wanted();
   for (let stream = 0; stream < 3; stream++) {
