@@ -8,7 +8,7 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: the first message of a collection counts as all of it',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'demand.isWhole = !candidate.source.answersInParts;',
+    from: 'demand.isWhole = !mayAddMembers(candidate, demand);',
     to: 'demand.isWhole = true;',
   },
   {

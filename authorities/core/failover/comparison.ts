@@ -147,7 +147,8 @@ export class Comparison {
         const sourceName = candidate.mapping.toSource(name);
         candidate.source.subscribe(typeUrl, sourceName, this, this.#nowMs);
         const isNew = statusAt(candidate, demand) === 'requested';
-        const comesInParts = name.isGlob && isNew && candidate.source.answersInParts;
+        const comesInParts =
+          name.isGlob && isNew && candidate.source.answersInParts(typeUrl, sourceName);
         const sinceMs = this.#nowMs;
         this.#subscribed.push({ typeUrl, name, candidate, sourceName, sinceMs, comesInParts });
         yield 1;

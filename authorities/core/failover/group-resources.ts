@@ -269,7 +269,7 @@ export class GroupResources {
     const { index, candidate } = this.#inUse();
     // A new stream sends the collection again, so the wait for all members starts again.
     this.#wholeWaits.end(demand);
-    demand.isWhole = !candidate.source.answersInParts;
+    demand.isWhole = !mayAddMembers(candidate, demand);
     if (demand.isWhole && index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);
     this.#tellAnswer(demand, nowMs);
   }
@@ -590,5 +590,8 @@ export class GroupResources {
 }
 
 /** Further members of this collection may come. */
-const isIncomplete = ({ source }: Candidate, { name, isWhole }: Demand): boolean =>
-  name.isGlob && !isWhole && source.answersInParts;
+const isIncomplete = (candidate: Candidate, demand: Demand): boolean =>
+  demand.name.isGlob && !demand.isWhole && mayAddMembers(candidate, demand);
+
+const mayAddMembers = ({ source, mapping }: Candidate, { typeUrl, name }: Demand): boolean =>
+  source.answersInParts(typeUrl, mapping.toSource(name));

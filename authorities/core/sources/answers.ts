@@ -208,6 +208,10 @@ export class Answers {
     return this.#evidence.get(subscription) === 'resumed';
   }
 
+  isPartial(subscription: SourceSubscription): boolean {
+    return this.#evidence.get(subscription) === 'partial';
+  }
+
   /** @param event of a member that came */
   handleMember(glob: SourceSubscription, event: 'member' | 'part' | 'shared', nowMs: number): void {
     this.#step(glob, event, nowMs);

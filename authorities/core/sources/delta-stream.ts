@@ -201,6 +201,9 @@ export class DeltaStream implements SourceStream {
   /**
    * Does the server owe a response on this stream? It does for any name whose version was not sent.
    */
+  /** Nothing marks the last part of a collection. */
+  readonly answersAtOnce = (): boolean => false;
+
   owesResponse(): boolean {
     for (const typeUrl of this.#contents.types()) {
       for (const subscription of this.#contents.subscriptions(typeUrl)) {

@@ -248,6 +248,12 @@ export class SotwStream implements SourceStream {
     return [...this.#contents.types()].some(isWholeInSotw);
   }
 
+  /** A set of listeners or clusters has all of a glob that the first request of the type had: see `#answerGlobs`. */
+  answersAtOnce(glob: SourceSubscription): boolean {
+    const { typeUrl } = glob;
+    return isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.first.has(glob) === true;
+  }
+
   handleQuietResume(): void {
     // No versions were sent, so silence says nothing about any name.
   }
@@ -361,7 +367,8 @@ export class SotwStream implements SourceStream {
       nowMs,
       arrivedMs,
       resync: !state.isAnswered,
-      partial: portions.areSeveral,
+      // The end of the first set answers its globs, since only the set is whole.
+      partial: portions.areSeveral || (isWholeInSotw(typeUrl) && !state.isAnswered),
     };
     const refused: Refusal[] = [];
     const sent = new Set<string>();
@@ -523,6 +530,8 @@ export class SotwStream implements SourceStream {
         this.#answers.handleEmpty(subscription, nowMs);
         continue;
       }
+      // The server has heard of a glob if members of it came: the end of the response answers it.
+      if (this.#answers.isPartial(subscription)) continue;
       if (mayBeOlder) this.#answers.forget(subscription);
       lacking.add(subscription);
     }

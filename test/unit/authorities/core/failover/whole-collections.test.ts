@@ -5,21 +5,46 @@
  * time.
  */
 import t from 'tap';
+import type { GrpcSourceSpec } from '../../../../../config/model.js';
+import { wholeOf } from '../../../../../protos/discovery-fields.js';
+import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import { a, alt, glob, ID, member, pair, TRIP_MS } from '../../../../support/authority-pair.js';
 import {
   FederationDriver,
   mapOf,
+  RecordingWatcher,
   THING,
   thing,
   WHOLE_MS,
 } from '../../../../support/federation-driver.js';
-import { at, driverOf } from '../../../../support/node-groups.js';
+import { at, driverOf, heldBy } from '../../../../support/node-groups.js';
+import { bare } from '../../../../support/sotw-stream-rig.js';
 import { completions, getsCompleteAfter, piece, silent } from '../../../../support/pieces.js';
 
 const OTHER = 'type.googleapis.com/test.v1.Other';
 const otherName = 'xdstp://cloud/test.v1.Other/1';
 const otherGlob = thing('cloud', 'y/*');
+
+/** Old-style names of a source that speaks state of the world. It answers nothing by itself. */
+function sotwDriver(): FederationDriver {
+  const map = mapOf({
+    authorities: {},
+    oldStyle: { differBy: ['id'], servedBy: [{ sources: ['c'] }] },
+  });
+  const spec = map.sources.get('c') as GrpcSourceSpec;
+  const sources = new Map([['c', { ...spec, apiType: 'AGGREGATED_GRPC' as const }]]);
+  const driver = new FederationDriver({ ...map, sources });
+  driver.server('c').isDeaf = true;
+  return driver;
+}
+
+function sendSet(driver: FederationDriver, typeUrl: string, names: readonly string[]): void {
+  const resources = names.map((name) => bare(typeUrl, name));
+  const parts = { typeUrl, versionInfo: '1', nonce: typeUrl, resources, errors: [] };
+  driver.sendBytes('c', wholeOf(encodeSotwResponse(parts)));
+}
 
 // ---- when a collection is complete --------------------------------------------------------------
 
@@ -41,6 +66,27 @@ t.test(
       t.equal(watcher.held.size, 5, 'received members are notified at once');
       getsCompleteAfter(t, driver, watcher, WHOLE_MS);
       t.strictSame([...watcher.proven.values()], [true]);
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'a set of clusters or listeners is complete at once (xDS protocol, "Grouping Resources into Responses")',
+  (t) => {
+    for (const [typeUrl, isWhole] of [
+      [TYPE_URL.cluster, true],
+      [TYPE_URL.listener, true],
+      [TYPE_URL.clusterLoadAssignment, false],
+    ] as const) {
+      const driver = sotwDriver();
+      const watcher = new RecordingWatcher();
+      driver.watch(at('n', '*'), watcher, typeUrl);
+      sendSet(driver, typeUrl, ['a', 'b']);
+      t.strictSame(Object.keys(heldBy(watcher)), ['a', 'b']);
+      t.equal(completions(watcher), isWhole ? 1 : 0, typeUrl);
+      driver.advance(WHOLE_MS);
+      t.equal(completions(watcher), 1, typeUrl);
     }
     t.end();
   },

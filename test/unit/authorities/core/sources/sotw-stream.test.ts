@@ -329,6 +329,37 @@ t.test('an empty response answers the wildcard of the first request', (t) => {
   t.end();
 });
 
+t.test('the end of the first set answers its globs, with all of their members', (t) => {
+  const { contents, stream, subscribe, requests, respond, status } = start();
+  const glob = (typeUrl: string) => contents.subscription(typeUrl, old('*'))!;
+  for (const typeUrl of [CDS, EDS]) subscribe(typeUrl, '*');
+  stream.handleOpened();
+  requests();
+  contents.takeChanges();
+  respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')]);
+  const ids = contents.takeChanges().map(({ kind, name }) => `${kind} ${name.id}`);
+  t.equal(ids.at(-1), 'settled *', 'not its first member');
+  t.ok(stream.answersAtOnce(glob(CDS)));
+  respond(EDS, '1', [bare(EDS, 'a')]);
+  t.equal(status(EDS, '*'), 'present');
+  t.notOk(stream.answersAtOnce(glob(EDS)), 'a set of endpoints may be partial');
+  t.end();
+});
+
+t.test('the first set answers a glob that was added meanwhile if it has members of it', (t) => {
+  const { contents, stream, subscribe, requests, respond, status } = start();
+  subscribe(CDS, 'x');
+  stream.handleOpened();
+  requests();
+  subscribe(CDS, '*');
+  requests();
+  respond(CDS, '1', [bare(CDS, 'b')]);
+  t.equal(status(CDS, '*'), 'present');
+  const later = contents.subscription(CDS, old('*'))!;
+  t.notOk(stream.answersAtOnce(later), 'the rest may come with the response to the later request');
+  t.end();
+});
+
 t.test('a wildcard that was added later is not answered by a response that may be older', (t) => {
   const { stream, subscribe, requests, respond, status } = start();
   subscribe(CDS, 'a');
