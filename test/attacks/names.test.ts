@@ -3,10 +3,11 @@
  * process lives and serves the others (docs/SECURITY.md, "Quotas").
  */
 import t from 'tap';
+import { encodeSotwRequest } from '../../protos/sotw-codec.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
-import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
+import { ATTACKED, isAtMost, noLongTurn, startArena, underAttack } from './arena.js';
 import { openStreams, subscription } from './hostile-streams.js';
 
 t.setTimeout(90_000);
@@ -75,3 +76,41 @@ t.test('a client whose names were refused may subscribe once there is room again
   });
   t.equal(client.status, undefined, 'its stream goes on');
 });
+
+const SOTW_STREAMS = 100;
+const TYPES = 10;
+const NAMES_OF_A_TYPE = 900;
+const SOTW_ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+const EMPTY = { versionInfo: '', responseNonce: '', errorDetail: undefined, node: undefined };
+
+t.test(
+  '100 state-of-the-world streams × 9,000 names of 200 bytes without room cost at most 64 MiB',
+  async (t) => {
+    const args = ['--max-upstream-names', '10', '--max-buffered', '32MiB'];
+    const arena = await startArena(t, { heapLimitMiB: 512, args });
+    const { gateway } = arena;
+    const refused = (): Promise<number> => gateway.metric('tributary_quota_refusals_total');
+    const [greedy] = await openStreams(t, gateway.port, 1);
+    const share = Array.from({ length: 20 }, (_, at) => xdstpName(ATTACKED, 'assignment', `${at}`));
+    await greedy!.write(subscription(TYPE, share));
+    await until('the share is used up', async () => (await refused()) > 0);
+    const size = `${SOTW_STREAMS} streams × ${TYPES} types × ${NAMES_OF_A_TYPE} names`;
+    const figures = await underAttack(t, arena, size, async () => {
+      for (let stream = 0; stream < SOTW_STREAMS; stream++) {
+        const [one] = await openStreams(t, gateway.port, 1, '127.0.0.1', SOTW_ADS);
+        for (let at = 0; at < TYPES; at++) {
+          const type = `attack.v1.Type${at}`;
+          const path = `xdstp://${ATTACKED}/${type}/${'x'.repeat(120)}/${stream}`;
+          const names = Array.from({ length: NAMES_OF_A_TYPE }, (_, id) => `${path}/${id}`);
+          const typeUrl = `type.googleapis.com/${type}`;
+          await one!.write(encodeSotwRequest({ ...EMPTY, typeUrl, names }));
+        }
+      }
+      await until('all requests are handled', async () => (await refused()) > 890_000, {
+        timeoutMs: 25_000,
+      });
+    });
+    noLongTurn(t, figures);
+    isAtMost(t, figures, 64);
+  },
+);

@@ -17,7 +17,7 @@ import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
-import { Refusals } from './refusals.js';
+import { isLackOfRoom, Refusals } from './refusals.js';
 import { ResumedVersions } from './resumed-versions.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
@@ -233,7 +233,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#nameCount += subscriptions.nameCount;
       owed += subscriptions.owedCount;
     }
-    this.#options.room?.setCount(this.#nameCount);
+    this.#countNames();
     // A client that requests without reading, or claims names and leaves them, must not grow without bound.
     const counts = [
       this.#nameCount + this.#refusals.count,
@@ -248,6 +248,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     this.handleReady();
     return undefined;
+  }
+
+  #countNames(): void {
+    this.#options.room?.setCount(this.#nameCount + this.#refusals.count);
   }
 
   /** Is anything pending that an ACK could release? */
@@ -309,9 +313,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
-    if (!this.#refusals.add(typeUrl, text, status)) return;
-    const name = spokenName(text);
-    this.#events.add({ kind: 'refused_name', typeUrl, name, reason: status.message });
+    // The account reports a lack of room, in one line for all names.
+    if (!isLackOfRoom(status)) {
+      // The error takes memory until the client reads it, so it counts as a name. Without room the client gets none.
+      if (this.#options.room?.ask(true, this.#portionMs)) return;
+      const name = spokenName(text);
+      this.#events.add({ kind: 'refused_name', typeUrl, name, reason: status.message });
+    }
+    this.#refusals.add(typeUrl, text, status);
   }
 
   #subscriptions(typeUrl: string, authority: string): DeltaSubscriptions {
@@ -469,6 +478,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const untilMs = goesOn ? undefined : this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
       if (untilMs === undefined) {
         const errors = this.#refusals.take(typeUrl, this.#options.chunkBytes);
+        this.#countNames();
         return this.#sendAside(typeUrl, errors, goesOn, nowMs);
       }
       this.#wait(untilMs);

@@ -7,12 +7,13 @@ import { noMap, ownMap } from '../../../protos/empty-collections.js';
 import { isLocatorText, spokenName } from '../session/asked-name.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
 
-/** Names without room whose errors wait to be sent, by type. A count. */
+/** Names without room whose errors wait to be sent, on one stream. A count. */
 const MAX_TOLD_WITHOUT_ROOM = 100;
 
 export class Refusals {
   /** By type, then by the client's spelling. */
   #byType: Map<string, Map<string, RpcStatus>> = noMap();
+  #withoutRoom = 0;
   /** The type whose refusals are being sent in several chunks. */
   #underWay: string | undefined;
 
@@ -37,17 +38,19 @@ export class Refusals {
     return this.#underWay === typeUrl;
   }
 
-  /** @returns whether the session reports it; the account reports a lack of room, in one line for all names. */
-  add(typeUrl: string, text: string, status: RpcStatus): boolean {
+  add(typeUrl: string, text: string, status: RpcStatus): void {
+    const isWithoutRoom = isLackOfRoom(status);
+    // Further names get no answer, since a client that does not read would fill the memory with answers.
+    if (isWithoutRoom && this.#withoutRoom >= MAX_TOLD_WITHOUT_ROOM) return;
     let names = this.#byType.get(typeUrl);
     if (!names) {
       names = new Map<string, RpcStatus>();
       this.#byType = ownMap(this.#byType).set(typeUrl, names);
     }
-    const hasRoom = !isLackOfRoom(status);
-    // Further names get no answer, since a client that does not read would fill the memory with answers.
-    if (hasRoom || names.size < MAX_TOLD_WITHOUT_ROOM) names.set(text, status);
-    return hasRoom;
+    const before = names.get(text);
+    if (before && isLackOfRoom(before)) this.#withoutRoom--;
+    if (isWithoutRoom) this.#withoutRoom++;
+    names.set(text, status);
   }
 
   /** Takes the next chunk of errors of a type, of about `maxBytes`. */
@@ -60,6 +63,7 @@ export class Refusals {
     for (const [text, status] of names) {
       if (bytes >= maxBytes) break;
       names.delete(text);
+      if (isLackOfRoom(status)) this.#withoutRoom--;
       errors.push({ name: spokenName(text), status });
       // The client may hold a name for which there is no room, and is to keep it.
       if (!isLocatorText(text) && !isLackOfRoom(status)) removed.push(text);
@@ -71,4 +75,5 @@ export class Refusals {
   }
 }
 
-const isLackOfRoom = ({ code }: RpcStatus): boolean => code === STATUS_CODE.resourceExhausted;
+/** A quota refused the name. */
+export const isLackOfRoom = ({ code }: RpcStatus): boolean => code === STATUS_CODE.resourceExhausted;

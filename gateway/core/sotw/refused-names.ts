@@ -7,23 +7,39 @@ import { spokenName } from '../session/asked-name.js';
 
 export interface RefusedName {
   readonly status: RpcStatus;
-  /** Refused by a quota, which its account reports. */
+  /** A quota has no room for it, which its account reports. */
   readonly isSilent: boolean;
   /** Number of the last request that named it. */
   mark: number;
 }
 
-/** Names of one type without room that a stream may have; each costs memory. With more, it ends. A count. */
-const MAX_NAMES_WITHOUT_ROOM = 1_000;
+/** Names without room that one stream remembers, so that their client gets an error. A count. */
+const MAX_TOLD_WITHOUT_ROOM = 100;
+
+/** How many names without room a stream remembers; its types share the bound. */
+export class ToldWithoutRoom {
+  #count = 0;
+
+  get isFull(): boolean {
+    return this.#count >= MAX_TOLD_WITHOUT_ROOM;
+  }
+
+  change(count: 1 | -1): void {
+    this.#count += count;
+  }
+}
 
 export class RefusedNames {
   /** By the client's spelling. */
   readonly #refused = new Map<string, RefusedName>();
   /** Names whose error is still to be sent. Bounded by the names of one request, however many requests come. */
   readonly #untold = new Map<string, RpcStatus>();
-  /** Names without room, including names that the client dropped since. */
-  #countWithoutRoom = 0;
   #endStatus: RpcStatus | undefined;
+  readonly #told: ToldWithoutRoom;
+
+  constructor(told: ToldWithoutRoom) {
+    this.#told = told;
+  }
 
   get size(): number {
     return this.#refused.size;
@@ -44,25 +60,28 @@ export class RefusedNames {
 
   /** The name is invalid, or the gateway does not serve it. */
   refuse(text: string, status: RpcStatus): RefusedName {
-    return this.#add(text, status, false);
+    return this.#add(text, { status, isSilent: false, mark: 0 });
   }
 
   /**
-   * A client that may hold the name would delete it if a set came without it, so its stream ends: it
-   * keeps what it holds, and tries again.
+   * The name is valid, and a quota has no room for it.
    *
-   * @param mayHold the client may hold the resource
+   * @returns undefined: the stream has enough such names. The client gets no error, and its next request names it anew
    */
-  refuseWithoutRoom(text: string, status: RpcStatus, mayHold: boolean): RefusedName {
-    this.#countWithoutRoom++;
-    if (mayHold || this.#countWithoutRoom > MAX_NAMES_WITHOUT_ROOM) this.#endStatus = status;
-    return this.#add(text, status, true);
+  refuseWithoutRoom(text: string, status: RpcStatus): RefusedName | undefined {
+    if (this.#told.isFull) return undefined;
+    this.#told.change(1);
+    return this.#add(text, { status, isSilent: true, mark: 0 });
   }
 
-  #add(text: string, status: RpcStatus, isSilent: boolean): RefusedName {
-    const refused = { status, isSilent, mark: 0 };
+  /** The stream has to end with this status. */
+  end(status: RpcStatus): void {
+    this.#endStatus = status;
+  }
+
+  #add(text: string, refused: RefusedName): RefusedName {
     this.#refused.set(text, refused);
-    this.#untold.set(text, status);
+    this.#untold.set(text, refused.status);
     return refused;
   }
 
@@ -71,6 +90,7 @@ export class RefusedNames {
     for (const [text, refused] of this.#refused) {
       if (refused.mark === mark) continue;
       this.#refused.delete(text);
+      if (refused.isSilent) this.#told.change(-1);
       this.#untold.delete(text);
     }
   }

@@ -26,6 +26,7 @@ import { sotwTextsRefused } from '../session/request-checks.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache } from '../rights/granted-cache.js';
 import { SetLosses, type Doubted, type SetLoss } from './set-losses.js';
+import { ToldWithoutRoom } from './refused-names.js';
 import { SelectiveResponses } from './selective-responses.js';
 import { countOf, type SotwContent } from './responses.js';
 import { SotwSubscriptions } from './sotw-subscriptions.js';
@@ -85,6 +86,7 @@ interface RequestUnderWay {
   readonly subscriptions: SotwSubscriptions;
   readonly namesLeft: Iterator<ResourceError | undefined, void>;
   readonly nameCountBefore: number;
+  readonly encodedNames: Uint8Array | undefined;
 }
 
 const ALL_REQUIRED_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
@@ -113,6 +115,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   readonly #losses: SetLosses;
   readonly #events = new SessionEvents();
 
+  readonly #toldWithoutRoom = new ToldWithoutRoom();
   readonly #names: NameReader;
   readonly limit: MessageLimit;
   /** The last request, while names of it are left. */
@@ -195,12 +198,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const full = known ? undefined : this.#askForType(nowMs);
     if (full) return full;
     const subscriptions = known ?? this.#addSubscriptions(request, nowMs);
-    subscriptions.encodedNames = this.#namesToKeep(request);
+    subscriptions.encodedNames = undefined;
     this.#handleNonce(subscriptions, request, nowMs);
     // The names count whatever the nonce: requests of a stream are in order, so the last list is
     // the wanted one (GRPC 4).
     const namesLeft = subscriptions.ask(names, () => this.#portionMs);
-    this.#request = { subscriptions, namesLeft, nameCountBefore: subscriptions.nameCount };
+    const nameCountBefore = subscriptions.nameCount;
+    const { encodedNames } = request;
+    this.#request = { subscriptions, namesLeft, nameCountBefore, encodedNames };
     return this.continueRequest(nowMs);
   }
 
@@ -228,8 +233,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
-  #finishRequest({ subscriptions, nameCountBefore }: RequestUnderWay): RpcStatus | undefined {
+  #finishRequest(request: RequestUnderWay): RpcStatus | undefined {
+    const { subscriptions, nameCountBefore } = request;
     this.#request = undefined;
+    subscriptions.encodedNames = this.#namesToKeep(request);
     if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += subscriptions.nameCount - nameCountBefore;
     const paidTypes = Math.max(0, this.#allSubscriptions.length - FREE_TYPES);
@@ -248,9 +255,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
-  /** For the ACKs to come. In proportion to the names, since a request may repeat one name forever. */
-  #namesToKeep({ names, encodedNames }: SotwRequest): Uint8Array | undefined {
-    const mostBytes = MAX_KEPT_PER_NAME_BYTES * new Set(names).size;
+  /** For the ACKs to come. In proportion to the names that count: a request may repeat one forever, or have no room. */
+  #namesToKeep({ subscriptions, encodedNames }: RequestUnderWay): Uint8Array | undefined {
+    const mostBytes = MAX_KEPT_PER_NAME_BYTES * subscriptions.nameCount;
     const isKept = encodedNames !== undefined && encodedNames.length <= mostBytes;
     return isKept ? this.#cache.responses.keepNames(encodedNames) : undefined;
   }
@@ -290,6 +297,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       names: this.#names,
       limit: this.limit,
       room: this.#options.room,
+      toldWithoutRoom: this.#toldWithoutRoom,
       responsesOf: (of) =>
         ALL_REQUIRED_TYPES.has(typeUrl)
           ? new AllRequiredResponses(of, placeholderAfterMs)

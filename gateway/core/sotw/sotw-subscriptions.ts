@@ -7,7 +7,7 @@
  * All authorities of a type share one object, because in this flavour a type has one version.
  */
 import type { Projection } from '../../../authorities/index.js';
-import type { ResourceError } from '../../../protos/discovery.js';
+import type { ResourceError, RpcStatus } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
@@ -30,7 +30,7 @@ import type { GrantedCache } from '../rights/granted-cache.js';
 import type { SubscriptionsView } from '../session/stream-session.js';
 import type { StreamNames } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
-import { RefusedNames, type RefusedName } from './refused-names.js';
+import { RefusedNames, type RefusedName, type ToldWithoutRoom } from './refused-names.js';
 import type { Responses, SotwContent } from './responses.js';
 import { newSotwGlob, newSotwName, type SotwGlob, type SotwName } from './sotw-subscription.js';
 
@@ -42,6 +42,8 @@ export interface SotwSubscriptionsOptions {
   readonly limit: MessageLimit;
   /** The quotas of the client's peer; default: none. */
   readonly room?: StreamNames | undefined;
+  /** Of the stream. */
+  readonly toldWithoutRoom: ToldWithoutRoom;
   readonly nowMs: number;
   /**
    * `version_info` of the first request. If it is not empty, the client may hold the resources that
@@ -72,7 +74,7 @@ export class SotwSubscriptions
   /** Names to process. */
   readonly pending = new Set<SotwName>();
   globsPending = false;
-  readonly refused = new RefusedNames();
+  readonly refused: RefusedNames;
   /**
    * Subscriptions that no source has answered yet. The client may hold their resources from an
    * earlier stream.
@@ -121,6 +123,7 @@ export class SotwSubscriptions
     this.#reader = options.names;
     this.#room = options.room;
     this.limit = options.limit;
+    this.refused = new RefusedNames(options.toldWithoutRoom);
     this.#onReady = options.onReady;
     this.responses = options.responsesOf(this);
   }
@@ -275,23 +278,35 @@ export class SotwSubscriptions
   #read(text: string, nowMs: number): SotwName | SotwGlob | RefusedName {
     const asked = this.#reader.read(this.typeUrl, text);
     if (!asked.ok) {
-      // To remember it takes memory, too. Without room the client gets no error, and the next request reads it again.
       const full = this.#room?.ask(true, nowMs, this.#takeLeaving);
-      if (full) return { status: full, isSilent: true, mark: this.#mark };
-      return this.refused.refuse(text, asked.status);
+      return full ? this.#unremembered(full) : this.refused.refuse(text, asked.status);
     }
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
     const isWatched = this.#cache.isWatched(this.typeUrl, name);
     const full = this.#room?.ask(isWatched, nowMs, this.#takeLeaving);
-    if (full) return this.refused.refuseWithoutRoom(text, full, this.#mayHold);
+    if (full) return this.#refuseWithoutRoom(text, full);
     // The resumed version covers only the names of the first request. A client may have held A and
     // B under this version and dropped B. If it now requests A first and B later, the set {A, B}
     // would look current, though the client lacks B.
     if (!this.#isFirst && this.resumedVersion !== '') this.resumedVersion = NO_VERSION;
     this.#countAuthority(name.authority, 1);
     return name.isGlob ? this.#addGlob(name, text) : this.#addName(name, text, nowMs);
+  }
+
+  /**
+   * A client that may hold the name would delete it if a set came without it, so its stream ends: it
+   * keeps what it holds, and tries again.
+   */
+  #refuseWithoutRoom(text: string, status: RpcStatus): RefusedName {
+    if (this.#mayHold) this.refused.end(status);
+    return this.refused.refuseWithoutRoom(text, status) ?? this.#unremembered(status);
+  }
+
+  /** To remember a refused name takes memory too. Otherwise the client gets no error, and its next request names it anew. */
+  #unremembered(status: RpcStatus): RefusedName {
+    return { status, isSilent: true, mark: this.#mark };
   }
 
   #addName(name: ResourceName, asked: string, nowMs: number): SotwName {

@@ -94,6 +94,18 @@ t.test('the names of one request count one by one (docs/SECURITY.md, "Quotas")',
   t.end();
 });
 
+t.test('a name that nothing serves counts until its client has read the error', (t) => {
+  const { quotas, instance } = start({ names: 3 });
+  const client = instance.connect();
+  t.equal(client.subscribe(EDS, ...Array.from({ length: 9 }, (_, at) => `xdstp:${at}`)), undefined);
+  t.equal(quotas.used('names'), 3);
+  const reported = client.session.takeEvents().filter(({ kind }) => kind === 'refused_name');
+  t.equal(reported.length, 3, 'the others get no error: to keep it takes memory');
+  t.equal(errorsOf(client.settle()).length, 3);
+  t.equal(quotas.used('names'), 0);
+  t.end();
+});
+
 t.test('names without subscribers are given back when the cache drops them', (t) => {
   const { quotas, instance } = start({});
   const client = instance.connect();
@@ -230,15 +242,24 @@ t.test(
   },
 );
 
-t.test('more than a thousand names without room end a state-of-the-world stream', (t) => {
-  const { instance, room } = start({ upstream: 1 });
-  const client = new SotwClient(instance, { room, maxNames: 10_000 });
-  client.ask(EDS, eds('a'));
-  const ids = Array.from({ length: 1_000 }, (_, at) => eds(`x${at}`));
-  t.equal(client.ask(EDS, eds('a'), ...ids), undefined);
-  t.match(client.ask(EDS, eds('a'), ...ids, eds('b')), { code: STATUS_CODE.resourceExhausted });
-  t.end();
-});
+t.test(
+  'of many names without room, a state-of-the-world client gets an error for a hundred',
+  (t) => {
+    const { quotas, instance, room } = start({ upstream: 1, names: 100_000 });
+    const client = new SotwClient(instance, { room, maxNames: 10_000 });
+    const ids = Array.from({ length: 2_000 }, (_, at) => eds(`x${at}`));
+    t.equal(client.ask(EDS, eds('a'), ...ids), undefined);
+    const errors = client.settle().flatMap((response) => response.errors);
+    t.equal(errors.length, 100);
+    t.equal(quotas.used('names'), 101);
+    t.equal(client.ask(EDS, eds('a'), ...ids), undefined, 'its stream goes on');
+    t.strictSame(client.settle(), [], 'each error is sent once');
+    quotas.account('peer').change('upstream_names', -1);
+    t.equal(client.ask(EDS, eds('a'), ...ids), undefined);
+    t.equal(quotas.used('upstream_names'), 1, 'and a name may have room later');
+    t.end();
+  },
+);
 
 t.test('a client may enter a new node group only if its peer may', (t) => {
   const spec: OldStyleSpec = { differBy: ['id'], servedBy: [] };

@@ -3,14 +3,14 @@
  * its last request has names.
  */
 import t from 'tap';
-import { RefusedNames } from '../../../../../gateway/core/sotw/refused-names.js';
+import { RefusedNames, ToldWithoutRoom } from '../../../../../gateway/core/sotw/refused-names.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 
 const invalid = { code: STATUS_CODE.invalidArgument, message: 'not a name' };
 const full = { code: STATUS_CODE.resourceExhausted, message: 'no room' };
 
 t.test('the error of a refused name is taken once, and the name stays known (GRPC 11)', (t) => {
-  const names = new RefusedNames();
+  const names = new RefusedNames(new ToldWithoutRoom());
   const refused = names.refuse('?', invalid);
   t.match(refused, { status: invalid, isSilent: false });
   t.equal(names.get('?'), refused);
@@ -23,7 +23,7 @@ t.test('the error of a refused name is taken once, and the name stays known (GRP
 });
 
 t.test('a name that a request no longer has is forgotten, with an error still to be sent', (t) => {
-  const names = new RefusedNames();
+  const names = new RefusedNames(new ToldWithoutRoom());
   names.refuse('kept', invalid).mark = 2;
   names.refuse('dropped', invalid).mark = 1;
   names.dropAllBut(2);
@@ -33,24 +33,27 @@ t.test('a name that a request no longer has is forgotten, with an error still to
   t.end();
 });
 
-t.test('a name without room ends the stream only if the client may hold it', (t) => {
-  const names = new RefusedNames();
-  t.match(names.refuseWithoutRoom('new', full, false), { status: full, isSilent: true });
+t.test('a name without room does not end the stream by itself', (t) => {
+  const names = new RefusedNames(new ToldWithoutRoom());
+  t.match(names.refuseWithoutRoom('new', full), { status: full, isSilent: true });
   t.equal(names.endStatus, undefined);
-  names.refuseWithoutRoom('held', full, true);
+  names.end(full);
   t.equal(names.endStatus, full);
   t.end();
 });
 
-t.test('1,000 names without room are refused one by one, and the next one ends the stream', (t) => {
-  const names = new RefusedNames();
-  for (let count = 0; count < 1_000; count++) {
-    names.refuseWithoutRoom(`n${String(count)}`, full, false);
-    // A client that names others each time costs as much as one that keeps its names.
-    names.dropAllBut(1);
-  }
-  t.equal(names.endStatus, undefined);
-  names.refuseWithoutRoom('one more', full, false);
-  t.equal(names.endStatus, full);
+t.test('of all names without room on a stream, the first hundred are remembered', (t) => {
+  const told = new ToldWithoutRoom();
+  const [clusters, listeners] = [new RefusedNames(told), new RefusedNames(told)];
+  for (let count = 0; count < 60; count++) clusters.refuseWithoutRoom(`c${count}`, full)!.mark = 1;
+  for (let count = 0; count < 60; count++) listeners.refuseWithoutRoom(`l${count}`, full);
+  t.equal(clusters.size, 60);
+  t.equal(listeners.size, 40);
+  clusters.dropAllBut(2);
+  t.ok(
+    listeners.refuseWithoutRoom('one more', full),
+    'names that the client drops leave their place',
+  );
+  t.equal(listeners.endStatus, undefined);
   t.end();
 });
