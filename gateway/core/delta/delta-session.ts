@@ -182,6 +182,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return undefined;
     }
     const isFirst = !this.#typesSeen.has(typeUrl);
+    const full = isFirst ? this.#options.room?.askForType(this.#typesSeen.size, nowMs) : undefined;
+    if (full) return full;
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#unanswered = ownSet(this.#unanswered).add(typeUrl);
     this.#namesLeft = this.#changeSubscriptions(request, isFirst);
@@ -251,7 +253,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #countNames(): void {
-    this.#options.room?.setCount(this.#nameCount + this.#refusals.count);
+    this.#options.room?.setCounts(this.#nameCount + this.#refusals.count, this.#typesSeen.size);
   }
 
   /** Is anything pending that an ACK could release? */
@@ -335,7 +337,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   close(nowMs: number): void {
     this.#namesLeft = undefined;
-    this.#options.room?.setCount(0);
+    this.#options.room?.setCounts(0, 0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#table.clear();
   }

@@ -76,4 +76,5 @@ export class Refusals {
 }
 
 /** A quota refused the name. */
-export const isLackOfRoom = ({ code }: RpcStatus): boolean => code === STATUS_CODE.resourceExhausted;
+export const isLackOfRoom = ({ code }: RpcStatus): boolean =>
+  code === STATUS_CODE.resourceExhausted;

@@ -11,6 +11,9 @@ export interface NamePayer {
 /** A client whose names were refused reconnects no earlier than this. Milliseconds. */
 const ROOM_AFTER_MS = 10_000;
 
+/** Types of a stream that count for no quota: more than Envoy has. Each further one counts as a name. A count. */
+const FREE_TYPES = 10;
+
 /** Ends the stream of a client whose names were refused: it subscribes to them again. */
 const ROOM_AGAIN: RpcStatus = {
   code: STATUS_CODE.unavailable,
@@ -27,7 +30,7 @@ export class StreamNames implements NamePayer {
   }
 
   /**
-   * Asks for one more name, which then counts at once: a request may have 10,000. `setCount` says after the
+   * Asks for one more name, which then counts at once: a request may have 10,000. `setCounts` says after the
    * request how many names it was.
    *
    * @param isWatched another client subscribes to the name already
@@ -42,7 +45,7 @@ export class StreamNames implements NamePayer {
       status = this.#refusal(isWatched);
     }
     if (status) this.#refusedAtMs = nowMs;
-    else this.setCount(this.#count + 1);
+    else this.#change(1);
     return status;
   }
 
@@ -53,13 +56,27 @@ export class StreamNames implements NamePayer {
 
   /** The present request drops names. They leave their room to the new ones of the same request. */
   leave(count: number): void {
-    this.setCount(this.#count - count);
+    this.#change(-count);
   }
 
-  /** The number of names of the stream changed. */
-  setCount(count: number): void {
-    this.#account.change('names', count - this.#count);
-    this.#count = count;
+  /**
+   * Clients invent types, and each costs as much memory as a name.
+   *
+   * @param types how many the stream has
+   * @returns why it may not have one more; undefined: it may
+   */
+  askForType(types: number, nowMs: number): RpcStatus | undefined {
+    return types < FREE_TYPES ? undefined : this.ask(true, nowMs);
+  }
+
+  /** The number of names or types of the stream changed. */
+  setCounts(names: number, types: number): void {
+    this.#change(names + Math.max(0, types - FREE_TYPES) - this.#count);
+  }
+
+  #change(count: number): void {
+    this.#account.change('names', count);
+    this.#count += count;
   }
 
   changeUpstream(count: 1 | -1): void {

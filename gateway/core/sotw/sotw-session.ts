@@ -78,9 +78,6 @@ interface SentResponse extends LastResponse {
   readonly sender: SotwSubscriptions;
 }
 
-/** Types of a stream that count for no quota: more than Envoy has. Each further one counts as a name. A count. */
-const FREE_TYPES = 10;
-
 /** A request that is handled name by name. */
 interface RequestUnderWay {
   readonly subscriptions: SotwSubscriptions;
@@ -195,7 +192,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
       this.#wraps = hasClientFeature(node, WRAPPER_FEATURE);
     }
     const known = this.#byType.get(typeUrl);
-    const full = known ? undefined : this.#askForType(nowMs);
+    const types = this.#allSubscriptions.length;
+    const full = known ? undefined : this.#options.room?.askForType(types, nowMs);
     if (full) return full;
     const subscriptions = known ?? this.#addSubscriptions(request, nowMs);
     subscriptions.encodedNames = undefined;
@@ -207,12 +205,6 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { encodedNames } = request;
     this.#request = { subscriptions, namesLeft, nameCountBefore, encodedNames };
     return this.continueRequest(nowMs);
-  }
-
-  /** Clients invent types, and each costs as much memory as a name. */
-  #askForType(nowMs: number): RpcStatus | undefined {
-    const isFree = this.#allSubscriptions.length < FREE_TYPES;
-    return isFree ? undefined : this.#options.room?.ask(true, nowMs);
   }
 
   get isMidRequest(): boolean {
@@ -239,8 +231,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     subscriptions.encodedNames = this.#namesToKeep(request);
     if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += subscriptions.nameCount - nameCountBefore;
-    const paidTypes = Math.max(0, this.#allSubscriptions.length - FREE_TYPES);
-    this.#options.room?.setCount(this.#nameCount + paidTypes);
+    this.#options.room?.setCounts(this.#nameCount, this.#allSubscriptions.length);
     if (subscriptions.refused.endStatus) return subscriptions.refused.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
@@ -342,7 +333,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   close(nowMs: number): void {
     this.#request = undefined;
-    this.#options.room?.setCount(0);
+    this.#options.room?.setCounts(0, 0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#allSubscriptions = [];
     this.#byType.clear();

@@ -197,6 +197,24 @@ t.test('a client at its limit may replace one name by another in one request', (
   t.end();
 });
 
+t.test('further types of a delta client ask for room too', (t) => {
+  const { quotas, instance } = start({ names: 5 });
+  const client = instance.connect();
+  const types = Array.from({ length: 20 }, (_, at) => `type.googleapis.com/test.v1.T${at}`);
+  const statuses = types.map((type) => client.subscribe(type, 'xdstp:'));
+  t.equal(
+    statuses.findIndex((status) => status !== undefined),
+    10,
+    'ten types are free, and errors take all places',
+  );
+  t.match(statuses[10], { code: STATUS_CODE.resourceExhausted });
+  t.equal(errorsOf(client.settle()).length, 5);
+  t.equal(quotas.used('names'), 0);
+  client.session.close(0);
+  t.equal(quotas.used('names'), 0);
+  t.end();
+});
+
 t.test('refused names and further types of a state-of-the-world client ask for room too', (t) => {
   const { quotas, instance, room } = start({ names: 5 });
   const client = new SotwClient(instance, { room });

@@ -325,7 +325,13 @@ t.test(
 t.test('names that had no room begin anew once there is room', (t) => {
   const again = { code: 14, message: 'room again' };
   const none = (): undefined => undefined;
-  const room = { ask: none, leave: none, setCount: none, changeUpstream: none };
+  const room = {
+    ask: none,
+    askForType: none,
+    leave: none,
+    setCounts: none,
+    changeUpstream: none,
+  };
   const names = { ...room, endStatus: () => again } as unknown as StreamNames;
   const poller = new Poller(new Instance({ room: names }), EDS);
   poller.request();
