@@ -5,12 +5,7 @@
 import type { ClientCertificate } from '../../authorities/index.js';
 import type { Chunks } from '../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import {
-  identityOf,
-  type Claims,
-  type Identity,
-  type Requester,
-} from '../core/rights/requester.js';
+import { identityOf, type Claims, type Requester } from '../core/rights/requester.js';
 import type { StreamPort } from './client-stream.js';
 import type { ClientTokens } from './client-tokens.js';
 import type { CallHandlers, GrpcCall } from './grpc-call.js';
@@ -58,10 +53,10 @@ export class ClientAuthentication {
   /** A promise only for a client with a token; it does not reject. */
   identify(proof: ClientProof): Identified | Promise<Identified> {
     const tokens = this.#tokens;
-    if (!tokens) return { ok: true, requester: new LazyRequester(proof) };
     const identity = identityOf(proof.certificate, undefined);
     const { address } = proof;
-    if (identity.kind === 'certificate') return { ok: true, requester: { address, identity } };
+    if (!tokens || identity.kind === 'certificate')
+      return { ok: true, requester: { address, identity } };
     const [authorization, more] = proof.headerValues('authorization');
     if (authorization === undefined) return { ok: true, requester: { address, identity } };
     if (more !== undefined) return { ok: false, status: SEVERAL };
@@ -90,10 +85,9 @@ export class ClientAuthentication {
     if (!(identified instanceof Promise) && identified.ok) {
       return start(new CallPort(call, identified), identified);
     }
-    const headerValues = call.keepHeaders();
     let handlers: CallHandlers | undefined;
     call.holdUntil(Promise.resolve(identified), (found) => {
-      if (found.ok) handlers = start(new CallPort(call, found, headerValues), found);
+      if (found.ok) handlers = start(new CallPort(call, found), found);
       else call.end(found.status);
     });
     return {
@@ -105,42 +99,16 @@ export class ClientAuthentication {
   }
 }
 
-/**
- * Most maps have no rules for clients, and reading a certificate costs, so its identity is read when it is asked for. A
- * class, since each stream has one: an object literal with a getter takes ten times the memory.
- */
-class LazyRequester implements Requester {
-  readonly address: string;
-  readonly #proof: Pick<ClientProof, 'certificate'>;
-  #identity: Identity | undefined;
-
-  constructor(proof: Pick<ClientProof, 'address' | 'certificate'>) {
-    this.address = proof.address;
-    this.#proof = proof;
-  }
-
-  get identity(): Identity {
-    return (this.#identity ??= identityOf(this.#proof.certificate, undefined));
-  }
-}
-
-/** A call whose client is known, as its stream sees it. A class for the same reason. */
+/** A call whose client is known, as its stream sees it. A class: object literals with getters take ten times the memory. */
 class CallPort implements StreamPort {
   readonly requester: Requester;
   readonly validForMs: number | undefined;
   readonly #call: GrpcCall;
-  readonly #headerValues: StreamPort['headerValues'] | undefined;
 
-  /** @param headerValues for a call that is open already; default: those of the call */
-  constructor(
-    call: GrpcCall,
-    { requester, validForMs }: IdentifiedClient,
-    headerValues?: StreamPort['headerValues'],
-  ) {
+  constructor(call: GrpcCall, { requester, validForMs }: IdentifiedClient) {
     this.requester = requester;
     this.validForMs = validForMs;
     this.#call = call;
-    this.#headerValues = headerValues;
   }
 
   get peer(): string {
@@ -152,7 +120,7 @@ class CallPort implements StreamPort {
   }
 
   headerValues(key: string): readonly string[] {
-    return this.#headerValues ? this.#headerValues(key) : this.#call.headerValues(key);
+    return this.#call.headerValues(key);
   }
 
   get certificate(): ClientCertificate | undefined {

@@ -37,7 +37,7 @@ export function fetchMethod(
       let cancel: (() => void) | undefined;
       let letUnreadGo = NOTHING_UNREAD;
       // The call drops its headers once it is open.
-      const peer = peerOf(call.socket, call.keepHeaders());
+      const peer = peerOf(call.socket, call.certificate, call.keepHeaders());
       const handlers: CallHandlers = {
         onMessage: (bytes) => {
           onRequest();

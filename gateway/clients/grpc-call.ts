@@ -204,7 +204,7 @@ export class GrpcCall {
     return this.#options.connection.certificate;
   }
 
-  /** @param key in lower case. @returns nothing once the call is open. */
+  /** @param key in lower case. @returns nothing once the call is open */
   headerValues(key: string): readonly string[] {
     return valuesIn(this.#rawHeaders, key);
   }
@@ -219,16 +219,19 @@ export class GrpcCall {
    * Reads no message of the client until `ready` settles. Only while the call opens.
    *
    * @param ready does not reject
-   * @param then not called if the call is over by then
+   * @param then it has the headers again. Not called if the call is over by then
    */
   holdUntil<T>(ready: Promise<T>, then: (value: T) => void): void {
     const stream = this.#stream;
+    const rawHeaders = this.#rawHeaders;
     // Before the first 'data' listener, so that nothing is read.
     this.pauseReading();
     void ready.then((value) => {
       this.#guard(() => {
         if (this.#trailers || stream.destroyed || stream.closed) return;
+        this.#rawHeaders = rawHeaders;
         then(value);
+        this.#rawHeaders = [];
         this.readOn();
       });
     });

@@ -212,8 +212,8 @@ class Connection implements CallConnection {
   /** It has not acknowledged the last SETTINGS. */
   #isRaising = false;
   #closeReason = 'cancelled by the client';
-  /** Null: not read yet. */
-  #certificate: ClientCertificate | undefined | null = null;
+  /** Verified. It outlives the socket, which has none once it is closed. */
+  readonly certificate: ClientCertificate | undefined;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
   readonly #resets = new TokenBucket(RESETS);
   #unknownMethods: Set<string> = noSet();
@@ -227,12 +227,13 @@ class Connection implements CallConnection {
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
+    this.certificate = readClientCertificate(socket);
     this.#maxStreams = Math.min(options.maxStreamsPerConnection, STREAMS_AT_A_TIME);
     this.#callOptions = {
       maxMessageBytes: options.maxMessageBytes,
       writeAheadBytes: options.writeAheadBytes,
       peer: addressOf(socket),
-      quotaKey: quotaKeyOf(socket),
+      quotaKey: quotaKeyOf(socket.remoteAddress, this.certificate),
       quotas: options.quotas,
       socket,
       connection: this,
@@ -275,12 +276,6 @@ class Connection implements CallConnection {
 
   get closeReason(): string {
     return this.#closeReason;
-  }
-
-  /** Read once for all streams of the connection, and only if one of them needs it. */
-  get certificate(): ClientCertificate | undefined {
-    if (this.#certificate === null) this.#certificate = readClientCertificate(this.#socket);
-    return this.#certificate;
   }
 
   /** The connection has the first stream and the ACK of the SETTINGS in time. */
@@ -345,7 +340,7 @@ class Connection implements CallConnection {
     const headerBytes = headerBytesOf(rawHeaders);
     const { rest, onError } = this.#options;
     if (rest && headerBytes <= MAX_HEADER_BYTES && isRestPath(headers[':path'] ?? '')) {
-      const peer = (): PollPeer => peerOf(this.#socket, headerValuesIn(headers));
+      const peer = (): PollPeer => peerOf(this.#socket, this.certificate, headerValuesIn(headers));
       const { quotaKey } = this.#callOptions;
       startRest(stream, headers, { rest, peer, quotaKey, onError });
       return;

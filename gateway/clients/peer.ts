@@ -2,22 +2,26 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { readClientCertificate } from './client-certificate.js';
+import type { ClientCertificate } from '../../authorities/index.js';
 import type { PollPeer } from './polls.js';
 
-/** @param headerValues of the request, by lower-case key */
-export function peerOf(socket: Socket, headerValues: (key: string) => readonly string[]): PollPeer {
+/**
+ * @param certificate of the connection (client-certificate.ts)
+ * @param headerValues of the request, by lower-case key
+ */
+export function peerOf(
+  socket: Socket,
+  certificate: ClientCertificate | undefined,
+  headerValues: (key: string) => readonly string[],
+): PollPeer {
   return {
     peer: addressOf(socket),
     address: socket.remoteAddress ?? '',
     identity: identityOf(socket),
-    quotaKey: quotaKeyOf(socket),
+    quotaKey: quotaKeyOf(socket.remoteAddress, certificate),
     userAgent: headerValues('user-agent')[0] ?? '',
     headerValues,
-    // Most maps do not ask for it, and reading it costs.
-    get certificate() {
-      return readClientCertificate(socket);
-    },
+    certificate,
   };
 }
 
@@ -38,10 +42,13 @@ const SEGMENT_GROUPS = 4;
  * The key of the account of a client's quotas: the first SPIFFE id or DNS name of its verified certificate,
  * else its address (of IPv6, the first 64 bits).
  */
-export function quotaKeyOf(socket: Socket): string {
-  const { uris = [], dnsNames = [] } = readClientCertificate(socket) ?? {};
+export function quotaKeyOf(
+  address: string | undefined,
+  certificate: ClientCertificate | undefined,
+): string {
+  const { uris = [], dnsNames = [] } = certificate ?? {};
   const identity = uris.find((uri) => uri.startsWith('spiffe://')) ?? dnsNames[0];
-  return identity ?? networkOf(socket.remoteAddress ?? 'unknown');
+  return identity ?? networkOf(address ?? 'unknown');
 }
 
 function networkOf(address: string): string {

@@ -8,6 +8,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { sizeOf } from '../../protos/discovery-fields.js';
+import type { ClientCertificate } from '../../authorities/index.js';
+import { readClientCertificate } from './client-certificate.js';
 import { MAX_HEADER_BYTES } from './grpc-headers.js';
 import { headerValuesIn, peerOf, quotaKeyOf } from './peer.js';
 import type { RestDiscovery, RestResponse } from './rest-discovery.js';
@@ -70,6 +72,8 @@ export class RestHttp1 {
 /** One connection of a client. */
 class Connection {
   readonly #socket: Socket;
+  /** Verified. */
+  readonly #certificate: ClientCertificate | undefined;
   readonly #options: RestHttp1Options;
   #timer: NodeJS.Timeout | undefined;
   /** Requests without a response. */
@@ -83,6 +87,7 @@ class Connection {
 
   constructor(socket: Socket, options: RestHttp1Options) {
     this.#socket = socket;
+    this.#certificate = readClientCertificate(socket);
     this.#options = options;
     this.#within(REQUEST_WITHIN_MS);
   }
@@ -124,7 +129,7 @@ class Connection {
     const contentType = headers['content-type'] ?? '';
     const contentLength = Number(headers['content-length'] ?? NaN);
     const length = Number.isNaN(contentLength) ? undefined : contentLength;
-    const quotaKey = quotaKeyOf(this.#socket);
+    const quotaKey = quotaKeyOf(this.#socket.remoteAddress, this.#certificate);
     const head = { method, path: url, contentType, contentLength: length, quotaKey };
     const refusal = rest.refusal(head);
     if (refusal) {
@@ -137,7 +142,7 @@ class Connection {
       this.#endBody();
       // The request itself waits for a bounded time.
       clearTimeout(this.#timer);
-      const peer = peerOf(this.#socket, headerValuesIn(headers));
+      const peer = peerOf(this.#socket, this.#certificate, headerValuesIn(headers));
       this.#cancel = rest.handle(url, body, peer, (restResponse) => {
         this.#guard(() => {
           this.#respond(response, restResponse, false);

@@ -20,6 +20,7 @@ import { startGateway } from '../support/identity-gateway.js';
 import { LoadClient } from '../support/load-streams.js';
 import { CDS, cds } from '../support/mesh-names.js';
 import { runHere } from '../support/program.js';
+import { startFaultProxy } from '../interop/peers/fault-proxy.js';
 import { AUDIENCE, ISSUER, TokenIssuer } from '../support/token-issuer.js';
 import { until } from '../support/until.js';
 
@@ -107,6 +108,46 @@ ${allowing('{ dns: "*.core.test" }', 'core/db')}`;
     await gets(open(t, by(web, 'db-1'), edge), [], [edge]);
     await gets(open(t, by(db), edge, core, everything), [core], [edge, everything]);
     await gets(open(t, by(other), edge, core), [], [edge, core]);
+  },
+);
+
+t.test(
+  'a client with a certificate loses what rules took from it while it was away, although the map had none before (invariant 23)',
+  { skip },
+  async (t) => {
+    const ca = await createCertificateAuthority();
+    t.teardown(() => ca.remove());
+    const [server, web] = await Promise.all([
+      ca.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] }),
+      ca.issue({ name: 'web', uris: ['spiffe://prod/ns/edge/sa/web'] }),
+    ]);
+    const directory = resources(t);
+    const gateway = await startGateway(t, mapOf(directory, ''), [
+      ...['--client-tls-cert', server.cert, '--client-tls-key', server.key],
+      ...['--client-tls-client-ca', ca.ca],
+    ]);
+    const proxy = await startFaultProxy(gateway.port);
+    t.teardown(() => proxy.stop());
+    const options = {
+      port: proxy.port,
+      credentials: grpc.credentials.createSsl(
+        readFileSync(ca.ca),
+        readFileSync(web.key),
+        readFileSync(web.cert),
+      ),
+      node: encodeNode({ id: 'web-1', cluster: '', userAgentName: '', userAgentVersion: '' }),
+    };
+    const before = open(t, options, everything);
+    await gets(before, [edge], []);
+    await proxy.setMode('reset');
+    await until('it is away', () => gateway.lines.some((line) => line.includes('client_closed')));
+    before.close();
+    await proxy.setMode('pass');
+    gateway.reload(
+      mapOf(directory, `clients:\n${allowing('{ spiffe: "spiffe://prod/*" }', 'core/db')}`),
+    );
+    const again = open(t, options, everything);
+    await until('the member is taken from it', () => again.removals(CDS).includes(edge));
   },
 );
 
