@@ -6,7 +6,7 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 export interface EventSpec {
   readonly level: LogLevel;
-  /** The level of the lines that need attention, if only some do. */
+  /** Another level, of the lines that need more or less attention than the rest. */
   readonly sometimes?: LogLevel;
   /** Also the message of the log line, unless the code passes another one. */
   readonly meaning: string;
@@ -36,6 +36,7 @@ export const EVENTS = {
   source_up: { level: 'info', meaning: 'a source sent the first response of a stream' },
   source_lost: {
     level: 'warn',
+    sometimes: 'info',
     meaning: 'a stream to a source ended, or a connection attempt failed',
   },
   source_tripped: {

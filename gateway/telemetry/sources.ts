@@ -8,6 +8,7 @@ import {
   type TripReason,
 } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
+import { EVENTS } from './event-names.js';
 import { say } from './log.js';
 import type { Metrics, Tally } from './metrics.js';
 import type { Repeats } from './repeats.js';
@@ -155,7 +156,10 @@ export class SourceTelemetry {
       [sourceNameOf(source)],
       livedMs / 1_000,
     );
-    say(this.#log, 'source_lost', { ...fields, livedMs: Math.round(livedMs) });
+    // What the gateway ends for a reason of its own says nothing about the source.
+    const level =
+      detectedBy === 'gateway' ? EVENTS.source_lost.sometimes : EVENTS.source_lost.level;
+    say(this.#log, 'source_lost', { ...fields, livedMs: Math.round(livedMs) }, undefined, level);
   }
 
   #tripped(source: string, { reason, end }: EffectOf<'tripped'>): void {

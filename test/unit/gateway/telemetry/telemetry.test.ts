@@ -47,6 +47,19 @@ const server = (effect: unknown): FederationEffect =>
 const ofGroup = (event: unknown): FederationEffect =>
   ({ kind: 'group', group, event }) as FederationEffect;
 
+t.test('a stream that the gateway ends for a reason of its own needs no attention', (t) => {
+  const { lines, telemetry } = rig();
+  for (const detectedBy of ['gateway', 'stream']) {
+    const end = { code: 0, message: '', detectedBy };
+    telemetry.onFederation(server({ kind: 'lost', end, livedMs: 90_000 }));
+  }
+  t.match(lines, [
+    { event: 'source_lost', level: 30 },
+    { event: 'source_lost', level: 40 },
+  ]);
+  t.end();
+});
+
 t.test('the events of a switch give cause, detection, effect and duration', async (t) => {
   const { lines, named, now, telemetry } = rig();
   const end = { code: 4, message: 'the liveness probe was not answered', detectedBy: 'probe' };
