@@ -14,7 +14,7 @@ import type { EventName } from './event-names.js';
 import type { Repeats } from './repeats.js';
 import type { Sinks } from './sinks.js';
 import type { StreamLog } from './stream-log.js';
-import { OTHER, type TypeWords } from './types.js';
+import { OLD_STYLE, OTHER, type TypeWords } from './types.js';
 
 /** The series of one authority and type. */
 interface SeriesTallies {
@@ -70,7 +70,7 @@ export class ClientTelemetry {
   handle(stream: ClientStream, event: ClientStreamEvent): void {
     switch (event.kind) {
       case 'answer': {
-        const tallies = this.#tallies(event.authority, event.typeUrl);
+        const tallies = this.#tallies(stream, event);
         tallies.responses.count++;
         tallies.resources.count += event.resources;
         tallies.removals.count += event.removed;
@@ -81,7 +81,7 @@ export class ClientTelemetry {
         return;
       }
       case 'ack':
-        this.#tallies(event.authority, event.typeUrl).acks.count++;
+        this.#tallies(stream, event).acks.count++;
         this.#metrics.observe('tributary_client_ack_seconds', [], event.sinceMs / 1_000);
         if (this.#log.isLevelEnabled('trace'))
           say(this.#log, 'client_ack', { ...event, client: stream.id });
@@ -174,7 +174,7 @@ export class ClientTelemetry {
 
   #nack(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'nack' }>): void {
     const { authority, typeUrl, detail } = event;
-    this.#tallies(authority, typeUrl).nacks.count++;
+    this.#tallies(stream, event).nacks.count++;
     // Clients of all node groups that refuse the same resource share one line.
     const { nodeGroup } = stream;
     const [part, fields] =
@@ -208,9 +208,13 @@ export class ClientTelemetry {
     this.#tellOnce('client_oversize', typeUrl, { ...idsOf(stream), type, resources, bytes });
   }
 
-  #tallies(authority: string, typeUrl: string): SeriesTallies {
+  #tallies(
+    { nodeGroup }: ClientStream,
+    { authority, typeUrl }: { readonly authority: string; readonly typeUrl: string },
+  ): SeriesTallies {
     // Authorities and types that a client invents share one series, so they cost no memory.
-    const known = this.hasAuthority(authority) ? authority : OTHER;
+    const named = this.hasAuthority(authority) ? authority : OTHER;
+    const known = authority === nodeGroup ? OLD_STYLE : named;
     const type = this.#types.isKnown(typeUrl) ? typeUrl : OTHER;
     let types = this.#allSubscriptions.get(known);
     if (!types) this.#allSubscriptions.set(known, (types = new Map<string, SeriesTallies>()));

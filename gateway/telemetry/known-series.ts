@@ -10,7 +10,7 @@ import type { CounterName, Metrics } from './metrics.js';
 import { TRIP_REASONS } from '../../authorities/index.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
-import { OTHER, shortTypeName } from './types.js';
+import { OLD_STYLE, OTHER, shortTypeName } from './types.js';
 
 /** The types that nearly every client uses. Series of other types begin with their first event. */
 const USUAL_TYPES = [
@@ -103,8 +103,8 @@ export function createKnownSeries(metrics: Metrics, map: AuthorityMap): void {
     }
   }
   if (map.authorities.size > MAX_AUTHORITIES_OF_CLIENTS) return;
-  // Names outside of the map's authorities, such as old-style ones, count as `other`.
-  for (const authority of [...map.authorities.keys(), OTHER]) {
+  const oldStyle = map.oldStyle ? [OLD_STYLE] : [];
+  for (const authority of [...map.authorities.keys(), ...oldStyle, OTHER]) {
     for (const name of CLIENT_COUNTERS) {
       for (const type of USUAL_TYPES) metrics.tally(name, authority, type);
     }

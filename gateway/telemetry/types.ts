@@ -7,6 +7,8 @@ import { TYPE_URL } from '../../protos/type-urls.js';
 const MAX_LEARNED = 256;
 /** The label of types and authorities that only a client has named. */
 export const OTHER = 'other';
+/** The authority of old-style names, in counters of clients. */
+export const OLD_STYLE = 'old-style';
 
 export class TypeWords {
   readonly #words = new Map<string, string>(

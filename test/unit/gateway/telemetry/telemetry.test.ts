@@ -138,6 +138,7 @@ const fakeFederation = {
   map: {
     authorities: new Map([['a', { name: 'a' }]]),
     sources: new Map([['one', { name: 'one', kind: 'grpc' }]]),
+    oldStyle: { differBy: ['id'], servedBy: [] },
   },
 };
 
@@ -157,6 +158,7 @@ t.test(
       'tributary_source_nacks_total{source="one",type="Cluster"}',
       'tributary_client_nacks_total{authority="a",type="Listener"}',
       'tributary_client_nacks_total{authority="other",type="Cluster"}',
+      'tributary_client_nacks_total{authority="old-style",type="Cluster"}',
       'tributary_switches_total{authority="a",direction="failover",reason="primary_tripped"}',
       'tributary_map_reloads_total{reason="refused"}',
       'tributary_client_withheld_total{type="Cluster"}',
@@ -216,7 +218,7 @@ t.test('the detail of a loss is in its line once, and not in the text of the swi
 
 t.test(
   'a rejection of old-style names is logged once for all node groups, with the first of them',
-  (t) => {
+  async (t) => {
     const { named, telemetry } = rig();
     for (const nodeGroup of ['one', 'two'])
       telemetry.onClient(streamOf(nodeGroup), nack('bad', undefined, nodeGroup));
@@ -224,7 +226,8 @@ t.test(
     t.match(lines, [{ nodeGroup: 'one', reason: 'bad' }]);
     t.equal(lines.length, 1);
     t.notOk('authority' in lines[0]!, 'a node group is no authority');
-    t.end();
+    const text = await joined(telemetry.metricsPieces());
+    t.match(text, /^tributary_client_nacks_total\{authority="old-style",type="Cluster"\} 2$/m);
   },
 );
 
