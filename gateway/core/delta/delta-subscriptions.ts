@@ -384,6 +384,8 @@ export class DeltaSubscriptions
   /** In the delta flavour no requested name replaces a removed resource. */
   readonly awaitsReplacement = false;
 
+  readonly holdsFirstSet = (): boolean => false;
+
   mayAdd(): boolean {
     return this.hasAdditions;
   }

@@ -6,8 +6,8 @@
  *
  * - Clusters and endpoints are sent at once. Envoy withholds the ACK of clusters until it has their
  *   endpoints, so endpoints never wait for that ACK (ENVOY 6).
- * - Listeners and routes wait for clusters and endpoints that are still to be sent, and for the ACK
- *   of clusters that are new to the client.
+ * - Listeners and routes wait for clusters and endpoints that are still to be sent, also if the set of clusters
+ *   is not complete yet, and for the ACK of clusters that are new to the client.
  * - Removals go last, in reverse order of types.
  *
  * Every wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming.
@@ -27,6 +27,8 @@ export interface TypeSubscriptions {
   readonly awaitsReplacement: boolean;
   /** Is there content that could be sent now, apart from the push order? */
   mayAdd(nowMs: number): boolean;
+  /** Does the first set for a resuming client wait, and may it bring what its routes name? */
+  holdsFirstSet(nowMs: number): boolean;
   /** When content, or removals, began to wait for other types. Undefined: not waiting. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
@@ -68,7 +70,10 @@ export function contentWaitUntil({
   readonly endpoints: TypeSubscriptions | undefined;
 }): number | undefined {
   if (subscriptions.rank !== LISTENER_RANK && subscriptions.rank !== ROUTE_RANK) return undefined;
-  const isUnsent = isAboutToAdd(clusters, nowMs) || isAboutToAdd(endpoints, nowMs);
+  const isUnsent =
+    clusters?.holdsFirstSet(nowMs) === true ||
+    isAboutToAdd(clusters, nowMs) ||
+    isAboutToAdd(endpoints, nowMs);
   const newUntilMs = clusters?.unacknowledged.newUntilMs(ackDeadlineMs) ?? -Infinity;
   if (!isUnsent && newUntilMs <= nowMs) return undefined;
   subscriptions.waitingSinceMs ??= nowMs;

@@ -178,6 +178,15 @@ export class AllRequiredResponses implements Responses {
       .map(({ glob }) => ({ typeUrl, sample: glob, held, lost: isUnknown ? 0 : lost }));
   }
 
+  /**
+   * Only a collection brings clusters that the client does not name. A client that names all of them names a new one once it
+   * has the route.
+   */
+  holdsFirstSet(nowMs: number): boolean {
+    if (this.#of.globs.size === 0) return false;
+    return this.isUndecided || nowMs < (this.heldUntilMs ?? -Infinity);
+  }
+
   /** May the client hold resources that no source has answered yet? */
   get isUndecided(): boolean {
     if (!this.#of.isResuming || this.#hasSpoken) return false;

@@ -41,6 +41,8 @@ export const countOf = ({
 export interface Responses {
   /** Each response has all resources of the type that the client is to hold. */
   readonly isWhole: boolean;
+  /** See `TypeSubscriptions`. */
+  holdsFirstSet(nowMs: number): boolean;
   /** See `SotwSubscriptions.blockedUntilMs`. */
   blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined;
   /**

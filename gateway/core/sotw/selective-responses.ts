@@ -70,6 +70,7 @@ class PartialDraft {
 
 export class SelectiveResponses implements Responses {
   readonly isWhole = false;
+  readonly holdsFirstSet = (): boolean => false;
   /** A response of these types cannot remove a resource. */
   readonly hasRemovals = false;
   readonly #of: SotwSubscriptions;

@@ -193,6 +193,10 @@ export class SotwSubscriptions
     return false;
   }
 
+  holdsFirstSet(nowMs: number): boolean {
+    return this.responses.holdsFirstSet(nowMs);
+  }
+
   mayAdd(nowMs: number): boolean {
     return this.hasWork && this.blockedUntilMs(nowMs) === undefined;
   }

@@ -34,6 +34,7 @@ function subscriptions(typeUrl: string, parts: Partial<FakeSubscriptions> = {}):
     mayAdd() {
       return this.hasContent;
     },
+    holdsFirstSet: () => false,
     waitingSinceMs: undefined,
     removalsSinceMs: undefined,
     ...parts,
@@ -92,6 +93,8 @@ t.test('only listeners and routes wait for clusters and endpoints (invariant 6)'
       'of known clusters',
     );
     t.equal(contentWaits(subscriptions(typeUrl), 0), undefined);
+    const held = subscriptions(CDS, { holdsFirstSet: () => true });
+    t.equal(contentWaits(subscriptions(typeUrl), 0, held), ACK_DEADLINE_MS, 'of a set to come');
     for (const unsent of [CDS, EDS]) {
       const other = subscriptions(unsent, { hasContent: true });
       const waits = unsent === CDS ? [other, undefined] : [undefined, other];

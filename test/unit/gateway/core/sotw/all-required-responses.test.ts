@@ -6,7 +6,7 @@ import t from 'tap';
 import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses.js';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
-import { CDS, LDS, cds, lds } from '../../../../support/mesh-names.js';
+import { CDS, EDS, LDS, cds, eds, lds } from '../../../../support/mesh-names.js';
 import { Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
 import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
 
@@ -164,16 +164,16 @@ t.test('a glob without members is an empty set, sent once (GRPC 8)', (t) => {
 t.test('a resumed glob is waited for, and is current if its members are (GRPC 6, 7)', (t) => {
   const { directory, client, instance } = setUp();
   directory.put(CDS, cds('g/a'), 'v1');
-  directory.put(LDS, lds('l'), 'v1');
+  directory.put(EDS, eds('e'), 'v1');
   client.ask(CDS, cds('g/*'));
-  client.ask(LDS, lds('l'));
+  client.ask(EDS, eds('e'));
   directory.answer();
   client.settle();
   const other = new Instance({ directory });
   client.disconnect();
   client.reconnect(other);
-  directory.answer((_, typeUrl) => typeUrl === LDS);
-  t.strictSame(client.settle().map(said), [['Listener', 'l=v1']]);
+  directory.answer((_, typeUrl) => typeUrl === EDS);
+  t.strictSame(client.settle().map(said), [['ClusterLoadAssignment', 'e=v1']]);
   directory.answer();
   t.strictSame(client.settle(), [], 'the client has these clusters');
   client.disconnect();
@@ -181,7 +181,7 @@ t.test('a resumed glob is waited for, and is current if its members are (GRPC 6,
   client.ask(CDS);
   t.strictSame(
     client.settle().map(said),
-    [['Cluster'], ['Listener', 'l=v1']],
+    [['Cluster'], ['ClusterLoadAssignment', 'e=v1']],
     'a name unsubscribed meanwhile is not a reason to wait',
   );
   t.end();

@@ -374,18 +374,18 @@ t.test(
   (t) => {
     const contents = [
       [CDS, cds('g/a')],
-      [LDS, lds('l')],
+      [SDS, sds('s')],
     ] as const;
     const { client, directory } = resumed(
       new Map([
         [CDS, [cds('g/*')]],
-        [LDS, [lds('l')]],
+        [SDS, [sds('s')]],
       ]),
       contents,
     );
     for (const [typeUrl, text] of contents) directory.put(typeUrl, text, 'v1');
-    directory.answer(({ id }) => id === 'l');
-    t.strictSame(client.settle().map(said), [['Listener', 'l=v1']]);
+    directory.answer(({ id }) => id === 's');
+    t.strictSame(client.settle().map(said), [['Secret', 's=v1']]);
     directory.answer();
     t.strictSame(
       client.settle(),

@@ -222,6 +222,29 @@ t.test('a set that waits for possibly held names does not delay routes (GRPC 7)'
 });
 
 t.test(
+  'a route waits for the first set of a collection of clusters, which may bring the cluster of the route (invariant 6)',
+  (t) => {
+    const { directory, client } = setUp();
+    directory.put(CDS, cds('g/new'), 'v1');
+    directory.put(RDS, rds('r'), 'v2');
+    for (const [typeUrl, name] of [
+      [CDS, cds('g/*')],
+      [RDS, rds('r')],
+    ] as const) {
+      client.type(typeUrl).names = [name];
+      client.send({ typeUrl, versionInfo: 'of old', names: [name] });
+    }
+    directory.answer((_, typeUrl) => typeUrl === RDS);
+    t.strictSame(client.pollAll().map(said), [], 'the source has not sent all clusters');
+    directory.answer();
+    t.strictSame(client.pollAll().map(said), [['Cluster', 'g/new=v1']]);
+    client.ack();
+    t.strictSame(client.pollAll().map(said), [['RouteConfiguration', 'r=v2']]);
+    t.end();
+  },
+);
+
+t.test(
   'after a changed cluster its assignment is sent again, although unchanged (ENVOY 5, GRPC 10)',
   (t) => {
     const { directory, client } = setUp();
