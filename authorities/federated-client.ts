@@ -13,6 +13,7 @@ import {
   type FederationOptions,
   type FederationView,
 } from './core/federation.js';
+import type { Asked } from './core/failover/candidate-content.js';
 import type { LoadStreamEvent } from './core/load-reports/source-loads.js';
 import {
   dialIdentityOf,
@@ -121,13 +122,23 @@ export class FederatedClient {
     return this.#federation.nodeGroups.identities.hold(scope, identity);
   }
 
+  /**
+   * The names of a node group that no client needs any more. Empty if no source of the group answers: what it holds could
+   * not be had again.
+   */
+  retirable(scope: string): Iterable<Asked> {
+    const nodeGroup = this.#federation.nodeGroups.at(scope);
+    return nodeGroup?.isConnected === true ? [...nodeGroup.demands()] : [];
+  }
+
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
     this.#federation.watch(typeUrl, name, watcher, this.nowMs);
     this.#schedulePump();
   }
 
-  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
-    this.#federation.unwatch(typeUrl, name, watcher, this.nowMs);
+  /** @param leftMs since when no client subscribes to the name; `failover.linger` counts from then */
+  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, leftMs?: number): void {
+    this.#federation.unwatch(typeUrl, name, watcher, this.nowMs, leftMs);
     this.#schedulePump();
   }
 

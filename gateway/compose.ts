@@ -39,6 +39,7 @@ import { ResourceCache } from './core/cache/resource-cache.js';
 import { leastMaxMessageBytesOf } from './core/session/message-limit.js';
 import { PastCollections } from './core/rights/past-collections.js';
 import type { NodeGroupRoom } from './core/session/client-scope.js';
+import { GroupStays } from './core/session/group-stays.js';
 import { FanOut } from './clients/fan-out.js';
 import { LongRequests } from './clients/long-requests.js';
 import { clock } from './clock.js';
@@ -290,7 +291,11 @@ interface Admission {
 }
 
 /** What all client streams have in common. A stream also ends at its age, and a poll does not. */
-function streamContext({ settings, telemetry, tracing }: TracedOptions, client: FederatedClient) {
+function streamContext(
+  { settings, telemetry, tracing }: TracedOptions,
+  cache: ResourceCache,
+  client: FederatedClient,
+) {
   const { limits } = settings;
   return {
     clock,
@@ -300,6 +305,9 @@ function streamContext({ settings, telemetry, tracing }: TracedOptions, client: 
     longRequests: new LongRequests('in_turns'),
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
+    groupStays: new GroupStays((scope) => {
+      cache.retire(client.retirable(scope), client.nowMs);
+    }),
     maxMessage: settings.client.maxMessage,
     pastCollections: new PastCollections(limits.tombstoneMaxAgeMs),
     onError: telemetry.onHandlerError.bind(telemetry),
@@ -318,7 +326,7 @@ function createServer(
   const { limits } = settings;
   const protocols = streamProtocols(settings, cache);
   const polled = pollProtocol(settings, cache);
-  const common = streamContext(options, client);
+  const common = streamContext(options, cache, client);
   const { oldStyle, clientRules, onError } = common;
   const context = { ...common, ...maxAgeOf(limits) };
   // One half-read report takes 25 MB.

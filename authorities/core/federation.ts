@@ -143,7 +143,14 @@ export class Federation {
     if (!watched.group && !this.#lists.isOurs(typeUrl, name)) this.#route(watched, nowMs);
   }
 
-  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
+  /** @param leftMs since when no client subscribes to the name: its group lingers from then */
+  unwatch(
+    typeUrl: string,
+    name: ResourceName,
+    watcher: ResourceWatcher,
+    nowMs: number,
+    leftMs = nowMs,
+  ): void {
     this.#nowMs = nowMs;
     const watched = this.#watches.delete(typeUrl, name, watcher);
     if (!watched) {
@@ -157,7 +164,7 @@ export class Federation {
       return;
     }
     this.#leaveToGlob(watched);
-    this.#routing.leave(watched, nowMs);
+    this.#routing.leave(watched, nowMs, leftMs);
     const isAsked = (member: ResourceName): boolean => this.#watches.covers(typeUrl, member);
     this.#redirects.handleUnwatched(typeUrl, name, isAsked);
     this.#routing.handleUnwatched(watched, isAsked, nowMs);

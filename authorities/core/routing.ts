@@ -69,9 +69,9 @@ export class Routing {
   }
 
   /** Unsubscribes a watched name from its group. */
-  leave({ typeUrl, name, group }: Watched, nowMs: number): void {
+  leave({ typeUrl, name, group }: Watched, nowMs: number, leftMs = nowMs): void {
     if (!group) return;
-    group.unwant(typeUrl, name, nowMs);
+    group.unwant(typeUrl, name, nowMs, leftMs);
     if (group instanceof FailoverGroup) this.#pairs.get(group.id)?.delete(name);
     const ownNames = this.#ownNames.get(typeUrl, globKeyOf(name));
     if (ownNames?.delete(name.key) === true && ownNames.size === 0)

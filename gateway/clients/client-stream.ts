@@ -15,6 +15,7 @@ import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { noMap, ownMap } from '../../protos/empty-collections.js';
 import type { EncodedResponse } from '../core/cache/shared-responses.js';
 import type { ClientScope } from '../core/session/asked-name.js';
+import type { GroupStays } from '../core/session/group-stays.js';
 import { maxMessageBytesOf, type MaxMessage } from '../core/session/message-limit.js';
 import {
   clientScopeOf,
@@ -111,6 +112,7 @@ export interface StreamContext {
   readonly maxNamesPerRequest: number;
   /** Keeps the identity of a node group in use. @returns ends the hold */
   readonly holdIdentity: (scope: string, identity: ClientIdentity) => () => void;
+  readonly groupStays: Pick<GroupStays, 'enter'>;
   readonly maxMessage: MaxMessage;
   /** `old_style_names` of the current authority map. */
   readonly oldStyle: () => OldStyleSpec | undefined;
@@ -396,9 +398,21 @@ export class ClientStream<
     const entered = this.#scopeNow();
     if (entered.kind === 'scope') {
       const { identity } = this.#groupedNode();
-      this.#leaveGroup = this.#context.holdIdentity(entered.scope, identity);
+      const letGo = this.#context.holdIdentity(entered.scope, identity);
+      const leave = this.#context.groupStays.enter(this.#clientKey, entered.scope);
+      this.#leaveGroup = () => {
+        letGo();
+        leave();
+      };
     }
     return entered;
+  }
+
+  /** The peer and the node id: only a client of the same peer can take its group from it. */
+  get #clientKey(): string | undefined {
+    const { account } = this.#options;
+    const id = this.#node?.node.id ?? '';
+    return account && id !== '' ? `${account.key} ${id}` : undefined;
   }
 
   #scopeNow(): ClientScope {

@@ -177,6 +177,36 @@ t.test(
   },
 );
 
+t.test(
+  'a client that returns with another token gets its content from a control plane that allows one stream for each client (Kuma)',
+  async (t) => {
+    const upstream: IdentityUpstream = await IdentityUpstream.start({
+      ownerOf: () => (upstream.openStreams('alice').length === 0 ? 'alice' : undefined),
+    });
+    t.teardown(() => {
+      upstream.stop();
+    });
+    const gateway = await startGateway(t, mapFor(upstream.port));
+    const before = open(t, { port: gateway.port, headers: bearer('before') });
+    await until('it has its content', () => contentOf(before) === 'alice/1');
+    before.close();
+    upstream.update('alice');
+    const after = open(t, { port: gateway.port, headers: bearer('after') });
+    await until('it has its content again', () => contentOf(after) === 'alice/2');
+    t.strictSame(upstream.openStreams('alice')[0]?.header('authorization'), ['Bearer after']);
+
+    const { refusals } = upstream;
+    const other = open(t, {
+      port: gateway.port,
+      headers: bearer('other'),
+      node: nodeOf({ id: 'other' }),
+    });
+    await until('another client is refused', () => upstream.refusals > refusals);
+    t.equal(upstream.openStreams('alice').length, 1, 'and ends nothing');
+    t.equal(contentOf(other), undefined);
+  },
+);
+
 t.test('`forward_node: all` sends the Node as received, with nested metadata', async (t) => {
   const upstream = await startUpstream(t, new Map([['Bearer the-token', 'alice']]));
   const gateway = await startGateway(

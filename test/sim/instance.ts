@@ -130,8 +130,8 @@ export class Instance {
       watch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
         this.federation.watch(typeUrl, asked, watcher, this.nowMs);
       },
-      unwatch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
-        this.federation.unwatch(typeUrl, asked, watcher, this.nowMs);
+      unwatch: (...[typeUrl, asked, watcher, leftMs]: Parameters<UnwatchCall>) => {
+        this.federation.unwatch(typeUrl, asked, watcher, this.nowMs, leftMs);
       },
       isCurrent: this.federation.isCurrent.bind(this.federation),
       removalPolicyOf: this.federation.removalPolicyOf.bind(this.federation),
@@ -357,6 +357,7 @@ export class Instance {
   }
 }
 
+type UnwatchCall = (...parameters: [...Parameters<WatchCall>, leftMs?: number]) => void;
 type WatchCall = (
   ...args: Parameters<Federation['watch']> extends [...infer Rest, number] ? Rest : never
 ) => void;

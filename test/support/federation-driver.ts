@@ -273,8 +273,8 @@ export class FederationDriver {
       watch: (typeUrl, name, watcher) => {
         federation.watch(typeUrl, name, watcher, nowMs());
       },
-      unwatch: (typeUrl, name, watcher) => {
-        federation.unwatch(typeUrl, name, watcher, nowMs());
+      unwatch: (typeUrl, name, watcher, leftMs) => {
+        federation.unwatch(typeUrl, name, watcher, nowMs(), leftMs);
       },
       isCurrent: (typeUrl, name) => federation.isCurrent(typeUrl, name),
       removalPolicyOf: (typeUrl, name) => federation.removalPolicyOf(typeUrl, name),

@@ -15,6 +15,7 @@ import {
   type StreamPort,
 } from '../../gateway/clients/client-stream.js';
 import { quotaLimitsOf } from '../../gateway/core/quotas/limits.js';
+import { GroupStays } from '../../gateway/core/session/group-stays.js';
 import { Quotas } from '../../gateway/core/quotas/quotas.js';
 import type { EncodedResponse } from '../../gateway/core/cache/shared-responses.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
@@ -165,6 +166,7 @@ export async function startStreamServer(
         maxNamesPerRequest: 1,
         maxMessage: 'none' as const,
         holdIdentity: () => () => undefined,
+        groupStays: new GroupStays(() => undefined),
         oldStyle: () => undefined,
         onEvent: (_stream: unknown, event: ClientStreamEvent) => {
           if (event.kind === 'closed') served.closed.push(event.reason);

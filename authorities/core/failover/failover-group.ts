@@ -166,14 +166,15 @@ export class FailoverGroup {
     return this.#view.replay(typeUrl, name, this.#failover.kind === 'cached');
   }
 
-  unwant(typeUrl: string, name: ResourceName, nowMs: number): void {
+  /** @param leftMs since when no client subscribes to the name */
+  unwant(typeUrl: string, name: ResourceName, nowMs: number, leftMs = nowMs): void {
     this.#onInput();
     const demand = this.#view.remove(typeUrl, name);
     if (!demand) return;
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index]) this.#unsubscribeAt(candidate, demand, nowMs);
     });
-    if (this.demandCount === 0) this.#lingerUntilMs = nowMs + this.spec.failover.lingerMs;
+    if (this.demandCount === 0) this.#lingerUntilMs = leftMs + this.spec.failover.lingerMs;
   }
 
   /** Unless the source is still needed for the name: see `#isNeeded`. */

@@ -15,6 +15,7 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { hasSameSource, type Candidate } from '../failover/candidate.js';
 import type { Beside } from '../failover/comparison.js';
 import type { FailoverGroup, GroupEvent } from '../failover/failover-group.js';
+import type { Asked } from '../failover/candidate-content.js';
 import type { Groups } from '../failover/groups.js';
 import type { NameEvent, ViewEvent } from '../failover/view-events.js';
 import { scopeMapping } from '../resolution/name-mapping.js';
@@ -104,6 +105,18 @@ export class NodeGroup {
     );
   }
 
+  /** Do the sources in use answer now? */
+  get isConnected(): boolean {
+    return this.groups.every(({ demandCount, candidates, failover }) => {
+      return demandCount === 0 || candidates[failover.active]?.source.facts().live === true;
+    });
+  }
+
+  /** The subscribed names of its groups; a name of several groups comes several times. */
+  *demands(): IterableIterator<Asked> {
+    for (const group of this.groups) yield* group.demands();
+  }
+
   /** The groups that serve a type, in the order of their entries. */
   groupsFor(typeUrl: string): readonly FailoverGroup[] {
     return this.#entries.flatMap(({ spec, group }) => (servesType(spec, typeUrl) ? [group] : []));
@@ -114,9 +127,9 @@ export class NodeGroup {
     for (const group of this.groupsFor(typeUrl)) group.want(typeUrl, name, nowMs);
   }
 
-  unwant(typeUrl: string, name: ResourceName, nowMs: number): void {
+  unwant(typeUrl: string, name: ResourceName, nowMs: number, leftMs: number): void {
     this.#answers.delete(typeUrl, name.key);
-    for (const group of this.groupsFor(typeUrl)) group.unwant(typeUrl, name, nowMs);
+    for (const group of this.groupsFor(typeUrl)) group.unwant(typeUrl, name, nowMs, leftMs);
   }
 
   /** The events that tell a new watcher the whole state of a requested name or wildcard. */

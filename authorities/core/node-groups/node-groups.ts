@@ -35,6 +35,10 @@ export class NodeGroups {
     return this.#byScope.values();
   }
 
+  at(scope: string): NodeGroup | undefined {
+    return this.#byScope.get(scope);
+  }
+
   /** The node group that a failover group belongs to. */
   of(group: FailoverGroup): NodeGroup | undefined {
     return this.#byGroup.get(group);

@@ -10,6 +10,14 @@
 
 /** Why the last subscriber left. */
 export type Parting = 'disconnected' | 'unsubscribed';
+const PARTINGS = ['unsubscribed', 'disconnected'] as const satisfies readonly Parting[];
+
+/** An entry that lingers no longer. */
+export interface Parted<Entry> {
+  readonly entry: Entry;
+  /** When its last subscriber left; -Infinity: that does not matter, since nobody will come back for it. */
+  readonly leftMs: number;
+}
 
 /** The longest time for an entry that a client unsubscribed. */
 export const UNSUBSCRIBED_MS = 2_000;
@@ -29,6 +37,8 @@ export class Lingering<Entry> {
     disconnected: new Map(),
     unsubscribed: new Map(),
   };
+  /** Entries that nobody will come back for. */
+  readonly #retired = new Set<Entry>();
   readonly #lingerMs: Readonly<Record<Parting, number>>;
   readonly #maxEntries: number;
 
@@ -38,7 +48,7 @@ export class Lingering<Entry> {
   }
 
   /** @returns entries above the bound, the oldest; they linger no longer. */
-  add(entry: Entry, parting: Parting, nowMs: number): readonly Entry[] {
+  add(entry: Entry, parting: Parting, nowMs: number): readonly Parted<Entry>[] {
     this.#dueMs[parting].set(entry, nowMs + this.#lingerMs[parting]);
     return this.#dueMs.disconnected.size + this.#dueMs.unsubscribed.size > this.#maxEntries
       ? this.#takeOldest()
@@ -50,9 +60,17 @@ export class Lingering<Entry> {
     const { disconnected, unsubscribed } = this.#dueMs;
     if (disconnected.size > 0) disconnected.delete(entry);
     if (unsubscribed.size > 0) unsubscribed.delete(entry);
+    if (this.#retired.size > 0) this.#retired.delete(entry);
+  }
+
+  /** It lingers no longer, if it does. */
+  retire(entry: Entry): void {
+    const { disconnected, unsubscribed } = this.#dueMs;
+    if (disconnected.delete(entry) || unsubscribed.delete(entry)) this.#retired.add(entry);
   }
 
   get nextMs(): number | undefined {
+    if (this.#retired.size > 0) return -Infinity;
     const [disconnectedMs = Infinity] = this.#dueMs.disconnected.values();
     const [unsubscribedMs = Infinity] = this.#dueMs.unsubscribed.values();
     const atMs = Math.min(disconnectedMs, unsubscribedMs);
@@ -60,13 +78,19 @@ export class Lingering<Entry> {
   }
 
   /** @param most the rest stays for the next call */
-  takeDue(nowMs: number, most: number): readonly Entry[] {
-    const taken: Entry[] = [];
-    for (const entries of Object.values(this.#dueMs)) {
+  takeDue(nowMs: number, most: number): readonly Parted<Entry>[] {
+    const taken: Parted<Entry>[] = [];
+    for (const entry of this.#retired) {
+      if (taken.length === most) return taken;
+      this.#retired.delete(entry);
+      taken.push({ entry, leftMs: -Infinity });
+    }
+    for (const parting of PARTINGS) {
+      const entries = this.#dueMs[parting];
       for (const [entry, dueMs] of entries) {
         if (dueMs > nowMs || taken.length === most) break;
         entries.delete(entry);
-        taken.push(entry);
+        taken.push({ entry, leftMs: dueMs - this.#lingerMs[parting] });
       }
     }
     return taken;
@@ -76,14 +100,15 @@ export class Lingering<Entry> {
    * Takes 1 % at once. To find the first key, a Map steps over all slots of deleted keys, so taking one
    * key at a time would cost as much as the Map is large.
    */
-  #takeOldest(): readonly Entry[] {
+  #takeOldest(): readonly Parted<Entry>[] {
     const count = Math.ceil(this.#maxEntries / 100);
-    const taken: Entry[] = [];
-    for (const entries of [this.#dueMs.unsubscribed, this.#dueMs.disconnected]) {
-      for (const entry of entries.keys()) {
+    const taken: Parted<Entry>[] = [];
+    for (const parting of PARTINGS) {
+      const entries = this.#dueMs[parting];
+      for (const [entry, dueMs] of entries) {
         if (taken.length === count) break;
         entries.delete(entry);
-        taken.push(entry);
+        taken.push({ entry, leftMs: dueMs - this.#lingerMs[parting] });
       }
     }
     return taken;

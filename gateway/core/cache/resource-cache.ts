@@ -16,7 +16,7 @@ import { LOG_START } from './change-log.js';
 import { ClusterEdges } from './cluster-edges.js';
 import { DormantCollections } from './dormant-collections.js';
 import { DepartedMembers } from './departed-members.js';
-import { Lingering, type Parting } from './lingering.js';
+import { Lingering, type Parted, type Parting } from './lingering.js';
 import { MissingNames, type HeldBack } from './missing-names.js';
 import type { NamePayer } from '../quotas/stream-names.js';
 import { Fallbacks } from './message-size.js';
@@ -37,7 +37,8 @@ export interface ResourceDirectory {
   /** The time of the notification that the cache handles. */
   readonly nowMs: number;
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
-  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
+  /** @param leftMs since when no client subscribes to the name */
+  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, leftMs?: number): void;
   /** The policy for removals that no source announced, for this name or collection. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy;
   /** Whether the latest state of a watched name or glob comes from sources that are connected now. */
@@ -316,6 +317,18 @@ export class ResourceCache implements ResourceWatcher {
     for (const oldest of this.#lingering.add(entry, parting, nowMs)) this.#drop(oldest, nowMs);
   }
 
+  /** Clients will not come back for these names: the cache drops those without subscribers at once, or in the next turns. */
+  retire(
+    asked: Iterable<{ readonly typeUrl: string; readonly name: ResourceName }>,
+    nowMs: number,
+  ): void {
+    for (const { typeUrl, name } of asked) {
+      const entry = this.#names.get(typeUrl, name.key) ?? this.#globs.get(typeUrl, name.key);
+      if (entry) this.#lingering.retire(entry);
+    }
+    this.#dropDue(nowMs);
+  }
+
   nextDeadlineMs(): number | undefined {
     if (!this.#departed.isEmpty) return this.#directory.nowMs;
     const soonestMs = Math.min(this.#lingering.nextMs ?? Infinity, this.#missing.nextDeadlineMs());
@@ -325,14 +338,20 @@ export class ResourceCache implements ResourceWatcher {
   /** @returns whether more is due: call it again in the next turn */
   handleTimer(nowMs: number): boolean {
     const isMissingMore = this.#missing.handleTimer(nowMs);
-    const dropped = this.#lingering.takeDue(nowMs, MAX_DROPPED);
-    for (const entry of dropped) this.#drop(entry, nowMs);
+    const dropped = this.#dropDue(nowMs);
     this.#collectionChanges += this.#dormant.forgetDue(nowMs);
     this.#forgetDeparted();
-    return isMissingMore || dropped.length === MAX_DROPPED || !this.#departed.isEmpty;
+    return isMissingMore || dropped === MAX_DROPPED || !this.#departed.isEmpty;
   }
 
-  #drop(entry: NameEntry | GlobEntry, nowMs: number): void {
+  /** @returns a number */
+  #dropDue(nowMs: number): number {
+    const due = this.#lingering.takeDue(nowMs, MAX_DROPPED);
+    for (const parted of due) this.#drop(parted, nowMs);
+    return due.length;
+  }
+
+  #drop({ entry, leftMs }: Parted<NameEntry | GlobEntry>, nowMs: number): void {
     entry.payer?.changeUpstream(-1);
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
@@ -340,7 +359,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#countAsked(entry.typeUrl, entry.name, -1);
       if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
       tellHeld('dropped');
-      this.#directory.unwatch(entry.typeUrl, entry.name, this);
+      this.#directory.unwatch(entry.typeUrl, entry.name, this, leftMs);
       return;
     }
     const { collection, typeUrl } = entry;
@@ -359,7 +378,7 @@ export class ResourceCache implements ResourceWatcher {
       const untilMs = nowMs + this.#options.tombstoneMaxAgeMs;
       this.#dormant.add({ typeUrl, collection, untilMs });
     }
-    this.#directory.unwatch(typeUrl, collection.glob, this);
+    this.#directory.unwatch(typeUrl, collection.glob, this, leftMs);
   }
 
   #forgetDeparted(): void {

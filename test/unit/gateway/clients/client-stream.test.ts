@@ -11,6 +11,7 @@ import {
   type StreamContext,
 } from '../../../../gateway/clients/client-stream.js';
 import { DeltaSession, type SessionOptions } from '../../../../gateway/core/delta/delta-session.js';
+import { GroupStays } from '../../../../gateway/core/session/group-stays.js';
 import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js';
 import type { SessionEvent } from '../../../../gateway/core/session/stream-session.js';
 import { QUOTAS, type Quota } from '../../../../gateway/core/quotas/limits.js';
@@ -66,6 +67,7 @@ function setUp(
     clock: () => now.ms,
     maxNamesPerRequest: 10,
     holdIdentity: () => () => undefined,
+    groupStays: new GroupStays(() => undefined),
     oldStyle: () => undefined,
     onEvent: (_stream, event) => events.push(event),
     onError: (error) => errors.push(error),
