@@ -76,7 +76,7 @@ export interface SourceTimers {
   /** Consecutive attempts without a first response that trip the source. Default 2. */
   readonly failedAttemptLimit: number;
   /**
-   * Retry interval after a refusal that a retry rarely fixes (authentication, UNIMPLEMENTED).
+   * Retry interval after UNIMPLEMENTED, and after some two minutes of refusals by authentication.
    * Default 300,000.
    */
   readonly refusedRetryMs: number;

