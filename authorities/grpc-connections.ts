@@ -97,6 +97,25 @@ function keyOf(source: GrpcSourceSpec, files: TlsFiles | undefined): string {
   return hash.digest('base64');
 }
 
+/**
+ * A target may have several addresses, all of one control plane. Its servers may bound their streams (Consul), or be out of
+ * order each by itself, so each connection tries the addresses in another order (gRFC A62). `channel_args` may say otherwise.
+ * grpc-js 1.14 leaves two addresses in their order, so those that the target itself lists are put in order here.
+ */
+const ANY_ADDRESS = JSON.stringify({
+  loadBalancingConfig: [{ pick_first: { shuffleAddressList: true } }],
+});
+
+/** `ipv4:10.0.0.1:80,10.0.0.2:80` in a random order; any other target as it is. */
+function inAnyOrder(target: string): string {
+  const [, scheme, addresses] = /^(ipv[46]:)(.*)$/.exec(target) ?? [];
+  if (scheme === undefined || addresses === undefined) return target;
+  const left = addresses.split(',');
+  const inOrder: string[] = [];
+  while (left.length > 0) inOrder.push(...left.splice(Math.floor(Math.random() * left.length), 1));
+  return scheme + inOrder.join(',');
+}
+
 interface ConnectionPort {
   /** It takes no more streams. Called once. */
   onClosed(): void;
@@ -127,13 +146,14 @@ export class GrpcConnection {
     this.#port = port;
     const { timers, tls } = source;
     const credentials = new PassingCredentials(credentialsOf(tls, files), () => this.#isSpent);
-    this.client = new grpc.Client(source.target, credentials, {
+    this.client = new grpc.Client(inAnyOrder(source.target), credentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
       'grpc.max_reconnect_backoff_ms': timers.backoffMaxMs,
       'grpc.keepalive_time_ms': timers.keepaliveTimeMs,
       'grpc.keepalive_timeout_ms': timers.keepaliveTimeoutMs,
       'grpc.max_receive_message_length': source.maxReceiveBytes,
+      'grpc.service_config': ANY_ADDRESS,
       ...(tls?.serverName === undefined ? {} : { 'grpc.ssl_target_name_override': tls.serverName }),
       ...source.channelArgs,
     });

@@ -206,6 +206,23 @@ t.test(
   },
 );
 
+t.test('a client that one address of a source refuses is served by another one', async (t) => {
+  // Consul bounds the streams of each of its servers.
+  const full = await startUpstream(t, new Map());
+  const upstream = await startUpstream(t, new Map([['Bearer token', 'alice']]));
+  const addresses = [full.port, upstream.port].map((port) => `127.0.0.1:${port}`).join(',');
+  const map = mapFor(0).replace('127.0.0.1:0', `ipv4:${addresses}`);
+  const gateway = await startGateway(t, map);
+  for (const id of ['a', 'b', 'c', 'd']) {
+    const client = open(t, {
+      port: gateway.port,
+      headers: bearer('token'),
+      node: nodeOf({ id }),
+    });
+    await until('it has its content', () => contentOf(client) === 'alice/1');
+  }
+});
+
 t.test('`forward_node: all` sends the Node as received, with nested metadata', async (t) => {
   const upstream = await startUpstream(t, new Map([['Bearer the-token', 'alice']]));
   const gateway = await startGateway(
