@@ -148,7 +148,7 @@ const COUNTED_BY_GROUP = [
   'tributary_refused_resources_total',
 ] as const;
 
-const NO_SOURCE = 'no source of the group is in use, clients keep the cached content';
+const NO_SOURCE = 'no source of the group is in use, clients keep what they have';
 
 /** The metric label: one per entry of old-style names, so that metrics do not grow with node groups. */
 export function groupLabel({ id, spec }: FailoverGroup): string {

@@ -57,7 +57,7 @@ const examples: readonly Example[] = [
   },
   {
     folder: 'consul',
-    targets: ['consul-server.example.com:8502', 'consul-server.second.example.com:8502'],
+    targets: ['consul-server.example.com:8503', 'consul-server.second.example.com:8503'],
     gateway: 'tributary.example.com',
     scope: 'web-1',
     files: { '/consul/ca.pem': 'ca' },
