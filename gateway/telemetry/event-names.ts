@@ -52,7 +52,7 @@ export const EVENTS = {
   },
   source_type_unserved: {
     level: 'warn',
-    meaning: 'a source with one stream per type has no service for this type',
+    meaning: 'a source does not serve this type: clients get none of it, until the next try',
   },
   source_unread: {
     level: 'warn',

@@ -75,6 +75,7 @@ const ENDS: readonly (readonly [string, readonly number[]])[] = [
   ['deadline', [STATUS_CODE.deadlineExceeded, STATUS_CODE.unavailable]],
   ['oversize', [STATUS_CODE.resourceExhausted]],
   ['gateway', [0]],
+  ['type', [2]],
 ];
 
 /** Creates what does not exist yet; counts stay. Call it again for a new map. */

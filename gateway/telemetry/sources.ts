@@ -156,9 +156,11 @@ export class SourceTelemetry {
       [sourceNameOf(source)],
       livedMs / 1_000,
     );
-    // What the gateway ends for a reason of its own says nothing about the source.
+    // What the gateway ends for a reason of its own, or a type explains, says nothing about the source.
     const level =
-      detectedBy === 'gateway' ? EVENTS.source_lost.sometimes : EVENTS.source_lost.level;
+      detectedBy === 'gateway' || detectedBy === 'type'
+        ? EVENTS.source_lost.sometimes
+        : EVENTS.source_lost.level;
     say(this.#log, 'source_lost', { ...fields, livedMs: Math.round(livedMs) }, undefined, level);
   }
 

@@ -327,10 +327,11 @@ export class Simulation implements Machine, Scene {
     this.#log.addBytes(this.queue.nowMs - START_MS, bytes);
   }
 
-  /** Not the end of a stable stream, and not one that the gateway ended. */
+  /** Not the end of a stable stream, nor one that the gateway ended, or that a type explains. */
   #isFailure({ end, livedMs }: Extract<ServerEffect, { kind: 'lost' }>): boolean {
     const isStable = livedMs !== null && livedMs >= timersOf(this.spec).minStableMs;
-    return end.detectedBy !== 'gateway' && !(isStable && end.detectedBy === 'stream');
+    if (end.detectedBy === 'gateway' || end.detectedBy === 'type') return false;
+    return !isStable || end.detectedBy !== 'stream';
   }
 
   /** After a trip a source may be live for a while and fail again; that is not another trip. */

@@ -15,6 +15,8 @@ interface Past {
 }
 
 const REFUSALS: readonly number[] = [7, 12, 16];
+/** They say nothing about the health of a source. */
+const EXCUSED: readonly string[] = ['oversize', 'gateway', 'type'];
 
 export class TripWatch {
   readonly #timers: SourceTimers;
@@ -47,7 +49,7 @@ export class TripWatch {
   #noteLost(past: Past, detectedBy: string, nowMs: number): void {
     const { upMs } = past;
     past.upMs = undefined;
-    if (detectedBy === 'oversize' || detectedBy === 'gateway') return;
+    if (EXCUSED.includes(detectedBy)) return;
     if (upMs === undefined) {
       past.failures++;
       past.wasLostByProbe ||= detectedBy === 'probe';

@@ -31,6 +31,8 @@ export class ScriptedUpstream {
   #port = 0;
   #nonces = 0;
   #opened = 0;
+  /** Types for which it ends the stream of a client that requests them, as go-control-plane's MuxCache does. */
+  readonly unserved = new Set<string>();
   /** Takes the streams of load reports. Absent: they are UNIMPLEMENTED. */
   onLoads: ((call: Call) => void) | undefined;
 
@@ -139,6 +141,10 @@ export class ScriptedUpstream {
 
   #answer(call: Call, bytes: Buffer): void {
     const { typeUrl, subscribe, unsubscribe, initialVersions, error } = decodeRequest(bytes);
+    if (this.unserved.has(typeUrl)) {
+      call.emit('error', { code: grpc.status.UNKNOWN, details: `no cache defined for ${typeUrl}` });
+      return;
+    }
     if (error !== undefined) this.#nacks.push(error.message);
     const asked = this.#streams.get(call);
     if (asked === undefined) return;

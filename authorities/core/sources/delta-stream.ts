@@ -123,9 +123,18 @@ export class DeltaStream implements SourceStream {
     if (!this.#open) return;
     const { typeUrl } = subscription;
     if (isWildcard(subscription) && this.#leftWildcards.has(typeUrl)) this.#isStuck = true;
-    if (this.#begunTypes.has(typeUrl)) this.#pending.subscribe(subscription);
-    else this.#beginType(typeUrl);
+    if (!this.#begunTypes.has(typeUrl)) this.#beginType(typeUrl);
+    else if (!this.#isDue(typeUrl)) this.#pending.subscribe(subscription);
     this.#answers.handleSubscribed(subscription, nowMs);
+  }
+
+  /** Its first request is still to be sent, with all names. */
+  #isDue(typeUrl: string): boolean {
+    return this.#initialTypes.includes(typeUrl);
+  }
+
+  #mayRequest(typeUrl: string): boolean {
+    return this.#options.mayRequest?.(typeUrl) ?? true;
   }
 
   #beginType(typeUrl: string): void {
@@ -137,7 +146,7 @@ export class DeltaStream implements SourceStream {
     if (!this.#open) return;
     if (isWildcard(subscription) && subscription.membersLeft > 0)
       this.#leftWildcards.add(subscription.typeUrl);
-    this.#pending.unsubscribe(subscription);
+    if (!this.#isDue(subscription.typeUrl)) this.#pending.unsubscribe(subscription);
     this.#answers.handleUnsubscribed(subscription, nowMs);
   }
 
@@ -148,7 +157,7 @@ export class DeltaStream implements SourceStream {
    */
   handleAskedAgain(subscription: SourceSubscription): void {
     const { typeUrl, name, status } = subscription;
-    if (status === 'requested') return;
+    if (status === 'requested' || this.#isDue(typeUrl)) return;
     const [held] = name.isGlob
       ? this.#contents.members(typeUrl, name)
       : [this.#contents.entry(typeUrl, name)];
@@ -206,6 +215,7 @@ export class DeltaStream implements SourceStream {
 
   owesResponse(): boolean {
     for (const typeUrl of this.#contents.types()) {
+      if (!this.#mayRequest(typeUrl)) continue;
       for (const subscription of this.#contents.subscriptions(typeUrl)) {
         const isOwed = subscription.status === 'requested';
         if (isOwed && !this.#answers.isResumed(subscription)) return true;
@@ -221,7 +231,8 @@ export class DeltaStream implements SourceStream {
 
   /** Is there a request to write? Changes are merged until it is polled. */
   get hasRequest(): boolean {
-    return this.#acks.size + this.#initialTypes.length > 0 || !this.#pending.isEmpty;
+    if (this.#acks.size > 0 || !this.#pending.isEmpty) return true;
+    return this.#initialTypes.some((typeUrl) => this.#mayRequest(typeUrl));
   }
 
   get ackBytes(): number {
@@ -379,7 +390,8 @@ export class DeltaStream implements SourceStream {
 
   #initialRequest(nowMs: number): DeltaRequest | undefined {
     for (;;) {
-      const typeUrl = this.#initialTypes.shift();
+      const at = this.#initialTypes.findIndex((one) => this.#mayRequest(one));
+      const [typeUrl] = at < 0 ? [] : this.#initialTypes.splice(at, 1);
       if (typeUrl === undefined) return undefined;
       this.#pending.forget(typeUrl);
       const room = new RequestRoom(this.#maxRequestBytes);

@@ -37,6 +37,7 @@ import type {
   SourceStream,
   StreamRequest,
 } from './source-stream.js';
+import { TypeTrials } from './type-trials.js';
 import { TokenBucket } from './token-bucket.js';
 
 export type ServerEffect =
@@ -122,6 +123,7 @@ export class ManagementServer implements Source {
   readonly #stream: SourceStream;
   /** `rate_limit_settings`: one bucket for all successive streams, and ACKs take tokens too. */
   readonly #tokens: TokenBucket | undefined;
+  readonly #trials: TypeTrials;
   #health: SourceHealth;
   #wasLive = false;
   #lostSinceMs: number | undefined;
@@ -145,12 +147,14 @@ export class ManagementServer implements Source {
     const { rateLimit } = options.spec;
     this.#tokens = rateLimit && new TokenBucket(rateLimit);
     const { apiType, timers, resume, nodeIn } = options.spec;
+    this.#trials = new TypeTrials(timers.refusedRetryMs);
     const isSotw = apiType !== 'AGGREGATED_DELTA_GRPC' && apiType !== 'DELTA_GRPC';
     const { contentLimits, contentTotal } = options;
     const budget = new ContentBudget(contentLimits, contentTotal);
     this.contents = new SourceContents(isSotw ? isWholeInSotw : undefined, budget);
     const streamOptions = {
       portionBytes: PORTION_BYTES,
+      mayRequest: (typeUrl: string) => this.#trials.mayRequest(typeUrl),
       ...options,
       isPerType: apiType === 'DELTA_GRPC' || apiType === 'GRPC',
       // A server without streams remembers no request.
@@ -216,7 +220,10 @@ export class ManagementServer implements Source {
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (!added) return;
+    if (this.#isOpen()) this.#trials.handleWanted(typeUrl, nowMs);
     this.#stream.handleSubscribed(added, nowMs);
+    const refusal = this.#trials.refusal(typeUrl);
+    if (refusal) this.contents.timeOut(added, refusal);
     this.#restartIfStuck(nowMs);
     this.#noteInput();
     this.#updateWanted(nowMs);
@@ -318,6 +325,7 @@ export class ManagementServer implements Source {
     if (read) {
       const { typeUrl, outcome } = read.message;
       const errors = read.message.errors.filter(({ status }) => !isDataError(status));
+      this.#trials.handleAnswered(typeUrl);
       this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
     }
     this.#updatePaused();
@@ -379,8 +387,27 @@ export class ManagementServer implements Source {
   #handleEnded(epoch: number, end: StreamEnd, nowMs: number): void {
     if (epoch !== this.#health.epoch || !this.#isOpen()) return;
     if (this.#health.kind === 'connecting' && isExhausted(end)) this.#stream.handleExhausted();
+    const verdict = this.#trials.handleEnded(end, this.#health.kind === 'live', nowMs);
     this.#stream.handleEnded();
-    this.#step({ kind: 'ended', end }, nowMs);
+    const { code, message } = end;
+    const seen: StreamEnd = verdict.isExplained ? { code, message, detectedBy: 'type' } : end;
+    this.#step({ kind: 'ended', end: seen }, nowMs);
+    if (verdict.refused !== undefined) this.#tellRefused(verdict.refused);
+  }
+
+  #tellRefused(typeUrl: string): void {
+    const status = this.#trials.refusal(typeUrl);
+    if (!status) return;
+    this.#effects.push({ kind: 'type_unserved', typeUrl, reason: status.message });
+    this.#timeOutRefused(typeUrl);
+  }
+
+  /** The names of a refused type get no request, and so no other answer. */
+  #timeOutRefused(typeUrl: string): void {
+    const status = this.#trials.refusal(typeUrl);
+    if (!status) return;
+    for (const one of [...this.contents.subscriptions(typeUrl)]) this.contents.timeOut(one, status);
+    this.#noteInput();
   }
 
   #handleTypeUnserved({ typeUrl, reason }: UnservedType): void {
@@ -398,6 +425,7 @@ export class ManagementServer implements Source {
     }
     this.#restartIfStuck(nowMs);
     this.#restartIfRoom(nowMs);
+    this.#trials.handleTimer(this.contents.types(), this.#health.kind === 'live', nowMs);
     this.#step({ kind: 'timer' }, nowMs);
   }
 
@@ -414,7 +442,9 @@ export class ManagementServer implements Source {
     const { nextExpiryMs } = this.contents;
     if (!this.#isOpen()) return [nextExpiryMs];
     const streamMs = this.#stream.nextDeadlineMs();
-    return [nextExpiryMs, streamMs, this.#lookForRoomMs, this.#stuckUntilMs()];
+    const isLive = this.#health.kind === 'live';
+    const trialMs = isLive ? this.#trials.nextDeadlineMs(this.contents.types()) : undefined;
+    return [nextExpiryMs, streamMs, this.#lookForRoomMs, this.#stuckUntilMs(), trialMs];
   }
 
   #tokenDeadlineMs(): number | undefined {
@@ -434,6 +464,7 @@ export class ManagementServer implements Source {
       const request = this.#stream.pollRequest(nowMs);
       if (!request) break;
       this.#tokens?.take(nowMs);
+      this.#trials.handleRequested(request.typeUrl, nowMs);
       this.#effects.push({ kind: 'send', ...request });
     }
     if (this.#effects.length === 0) return [];
@@ -507,7 +538,9 @@ export class ManagementServer implements Source {
         this.#isPaused = false;
         this.#isOver = false;
         this.#behind.clear();
+        this.#trials.handleOpened(this.contents.types(), nowMs);
         this.#stream.handleOpened();
+        for (const typeUrl of this.contents.types()) this.#timeOutRefused(typeUrl);
       }
     }
     const quietResume = event.kind === 'timer' && wasConnecting && state.kind === 'live';

@@ -245,7 +245,9 @@ export class SotwStream implements SourceStream {
    * by the liveness probe alone.
    */
   owesResponse(): boolean {
-    return [...this.#contents.types()].some(isWholeInSotw);
+    return [...this.#contents.types()].some(
+      (typeUrl) => isWholeInSotw(typeUrl) && this.#mayRequest(typeUrl),
+    );
   }
 
   /** A set of listeners or clusters has all of a glob that the first request of the type had: see `#answerGlobs`. */
@@ -259,7 +261,9 @@ export class SotwStream implements SourceStream {
   }
 
   get hasRequest(): boolean {
-    return this.#acks.size + this.#changed.size > 0;
+    if (this.#acks.size > 0) return true;
+    for (const typeUrl of this.#changed) if (this.#mayRequest(typeUrl)) return true;
+    return false;
   }
 
   get ackBytes(): number {
@@ -270,6 +274,7 @@ export class SotwStream implements SourceStream {
     const ack = this.#acks.shift();
     if (ack) return this.#request(ack, nowMs);
     for (const typeUrl of this.#changed) {
+      if (!this.#mayRequest(typeUrl)) continue;
       this.#changed.delete(typeUrl);
       const { version, nonce } = this.#types.get(typeUrl) ?? FIRST;
       if (!this.#canSay(typeUrl)) continue;
@@ -277,6 +282,10 @@ export class SotwStream implements SourceStream {
       return this.#request(change, nowMs);
     }
     return undefined;
+  }
+
+  #mayRequest(typeUrl: string): boolean {
+    return this.#options.mayRequest?.(typeUrl) ?? true;
   }
 
   /**

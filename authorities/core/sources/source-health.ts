@@ -22,12 +22,13 @@ export type TripReason = (typeof TRIP_REASONS)[number];
 /**
  * Why a stream ended. `stream`: its own gRPC status; `probe`: keepalive or the liveness probe
  * failed; `deadline`: no first response in time; `oversize`: a message exceeded the size limit;
- * `gateway`: the gateway wants a new stream, which says nothing about the source.
+ * `gateway`: the gateway wants a new stream; `type`: the source ended it for a type that was requested (`TypeTrials`). The
+ * last two say nothing about the health of the source.
  */
 export interface StreamEnd {
   readonly code: number;
   readonly message: string;
-  readonly detectedBy: 'stream' | 'probe' | 'deadline' | 'oversize' | 'gateway';
+  readonly detectedBy: 'stream' | 'probe' | 'deadline' | 'oversize' | 'gateway' | 'type';
 }
 
 interface Memory {
@@ -213,7 +214,8 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   // An oversize response proves that the server is alive: it has an alarm of its own and does not
   // trip.
   if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
-  const failures = state.failures + 1;
+  const isOfType = end.detectedBy === 'type';
+  const failures = state.failures + (isOfType ? 0 : 1);
   const refused = isRefusal(end);
   const isFinal =
     refused && (end.code === STATUS_CODE.unimplemented || state.attempt >= QUICK_RETRIES);
@@ -238,7 +240,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
     failures,
     suspect,
     tripped: state.tripped ?? reason,
-    wellSinceMs: null,
+    wellSinceMs: isOfType ? state.wellSinceMs : null,
   };
   const lost: HealthEffect = { kind: 'lost', end, livedMs: null };
   const trips = reason !== null && state.tripped === null;
@@ -254,7 +256,7 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
   const livedMs = nowMs - state.sinceMs;
   if (end.detectedBy === 'oversize') return oversize(state, end, livedMs, input);
   const stable = livedMs >= timers.minStableMs;
-  const isShort = !stable && end.detectedBy !== 'gateway';
+  const isShort = !stable && end.detectedBy !== 'gateway' && end.detectedBy !== 'type';
   const suspect = end.detectedBy === 'probe';
   const windowStartMs = nowMs - timers.shortStreamWindowMs;
   const recent = state.shortStreamEndsMs.filter((endMs) => endMs > windowStartMs);

@@ -45,6 +45,8 @@ export interface StreamOptions extends PublishingRights, AnswerWaits {
   readonly maxResourcesPerResponse: number;
   /** The portions in which a large response is taken (response-portions.ts). */
   readonly portionBytes: number;
+  /** The stream requests other types later, or never; default: it requests all. See `TypeTrials`. */
+  readonly mayRequest?: (typeUrl: string) => boolean;
 }
 
 /**

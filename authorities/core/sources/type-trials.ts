@@ -1,0 +1,206 @@
+/**
+ * Which types may the gateway request from a source? Some control planes end the stream of a client that requests a type
+ * which they do not serve (go-control-plane's MuxCache and LinearCache, istiod). Here one stream serves all clients, so any
+ * of them could cut off the others. Bulk machine of one source.
+ *
+ *   new ──response──▶ trusted
+ *    │                   ▲
+ *    │                   └─────tried alone: the stream lives
+ *    │                         │
+ *    └──the stream ends soon──▶ doubted ──tried alone: the stream ends──▶ refused ──later──▶ doubted
+ *
+ * A trusted type is not doubted, so the restart of a source delays nothing that it serves.
+ */
+import type { RpcStatus } from '../../../protos/discovery.js';
+import { STATUS_CODE } from '../../../protos/discovery.js';
+import { typeRank } from '../../../protos/type-urls.js';
+import { isRefusal, type StreamEnd } from './source-health.js';
+
+/** A source that ends the stream for a request does so within a round trip and some work. */
+const SOON_MS = 2_000;
+/** A refused type is tried again after this time, which doubles with each verdict about it. */
+const FIRST_RETRY_MS = 30_000;
+/** Each trial may cost all clients the stream for a moment. After a verdict the next one waits; doubles with each verdict. */
+const BETWEEN_TRIALS_MS = 10_000;
+const BETWEEN_TRIALS_MAX_MS = 300_000;
+/** After a verdict, each new type is doubted for so long. */
+const WARY_MS = 3_600_000;
+/** Clients may invent types. A count. */
+const MAX_DOUBTED = 1_000;
+
+interface Doubt {
+  /** The verdict; undefined: there is none. */
+  readonly refusal: RpcStatus | undefined;
+  readonly tryFromMs: number;
+  readonly verdicts: number;
+}
+
+interface Trial {
+  readonly typeUrl: string;
+  readonly sinceMs: number;
+}
+
+export class TypeTrials {
+  readonly #retryMaxMs: number;
+  /** Types that the source has answered, or that a stream survived. */
+  readonly #trusted = new Set<string>();
+  /** By type: when the present stream requested it first, for types without any response so far. */
+  readonly #requestedMs = new Map<string, number>();
+  /** In the order of their trials. */
+  readonly #doubts = new Map<string, Doubt>();
+  #trial: Trial | undefined;
+  #verdicts = 0;
+  #lastVerdictMs = -Infinity;
+
+  /** @param retryMaxMs the longest time until a refused type is tried again */
+  constructor(retryMaxMs: number) {
+    this.#retryMaxMs = retryMaxMs;
+  }
+
+  mayRequest(typeUrl: string): boolean {
+    return !this.#doubts.has(typeUrl) || this.#trial?.typeUrl === typeUrl;
+  }
+
+  /** The verdict about a type; undefined: there is none. */
+  refusal(typeUrl: string): RpcStatus | undefined {
+    return this.#doubts.get(typeUrl)?.refusal;
+  }
+
+  /** A stream begins. @param wanted the subscribed types */
+  handleOpened(wanted: Iterable<string>, nowMs: number): void {
+    const types = new Set(wanted);
+    for (const typeUrl of this.#trusted) if (!types.has(typeUrl)) this.#trusted.delete(typeUrl);
+    this.#requestedMs.clear();
+    this.#trial = undefined;
+    for (const typeUrl of types) this.handleWanted(typeUrl, nowMs);
+    // Otherwise nothing would show that the source responds.
+    if ([...types].every((typeUrl) => !this.mayRequest(typeUrl))) this.#tryNext(types, nowMs);
+  }
+
+  /** A name of this type is subscribed. */
+  handleWanted(typeUrl: string, nowMs: number): void {
+    const isWary = nowMs < this.#lastVerdictMs + WARY_MS;
+    const isNew = !this.#trusted.has(typeUrl) && !this.#requestedMs.has(typeUrl);
+    if (isWary && isNew) this.#doubt(typeUrl, nowMs);
+  }
+
+  handleRequested(typeUrl: string, nowMs: number): void {
+    if (this.#trusted.has(typeUrl) || this.#requestedMs.has(typeUrl)) return;
+    this.#requestedMs.set(typeUrl, nowMs);
+  }
+
+  /** A response of this type came. */
+  handleAnswered(typeUrl: string): void {
+    if (!this.#requestedMs.delete(typeUrl)) return;
+    this.#acquit(typeUrl);
+  }
+
+  /**
+   * @param isLive the stream has had a response
+   * @returns whether a type explains the end, so that it says nothing about the health of the source; and the type that is
+   *   refused from now on
+   */
+  handleEnded(
+    end: StreamEnd,
+    isLive: boolean,
+    nowMs: number,
+  ): { isExplained: boolean; refused?: string } {
+    this.#tryLast(isLive ? undefined : this.#trial?.typeUrl);
+    if (end.detectedBy !== 'stream' || !(isLive || this.#mayBlameType(end))) {
+      return { isExplained: false };
+    }
+    const soon = [...this.#requestedMs].filter(([, atMs]) => nowMs < atMs + SOON_MS);
+    const [only, ...more] = soon.map(([typeUrl]) => typeUrl);
+    if (only === undefined) return { isExplained: false };
+    // A source that goes away ends its streams with UNAVAILABLE too, so that explains nothing, unless it comes a second time.
+    const isCertain = end.code !== STATUS_CODE.unavailable || this.#trial?.typeUrl === only;
+    if (isLive && isCertain && more.length === 0) {
+      this.#convict(only, end, nowMs);
+      return { isExplained: true, refused: only };
+    }
+    const before = this.#doubts.size;
+    const inOrder = [only, ...more].sort((a, b) => typeRank(a) - typeRank(b));
+    for (const typeUrl of inOrder) this.#doubt(typeUrl, nowMs);
+    return { isExplained: isCertain && this.#doubts.size > before };
+  }
+
+  /** An attempt without a response ends with UNAVAILABLE also if the source cannot be reached, and may refuse the gateway. */
+  #mayBlameType(end: StreamEnd): boolean {
+    if (end.code === STATUS_CODE.unavailable) return false;
+    return !isRefusal(end) || this.#trusted.size > 0;
+  }
+
+  /** A type whose trial had no response: if another one has, the source is well. */
+  #tryLast(typeUrl: string | undefined): void {
+    const doubt = typeUrl === undefined ? undefined : this.#doubts.get(typeUrl);
+    if (typeUrl === undefined || !doubt) return;
+    this.#doubts.delete(typeUrl);
+    this.#doubts.set(typeUrl, doubt);
+  }
+
+  #doubt(typeUrl: string, nowMs: number): void {
+    if (this.#doubts.has(typeUrl)) return;
+    this.#doubts.set(typeUrl, { refusal: undefined, tryFromMs: nowMs, verdicts: 0 });
+    const [oldest] = this.#doubts.keys();
+    if (oldest !== undefined && this.#doubts.size > MAX_DOUBTED) this.#doubts.delete(oldest);
+  }
+
+  #convict(typeUrl: string, { code, message }: StreamEnd, nowMs: number): void {
+    const verdicts = (this.#doubts.get(typeUrl)?.verdicts ?? 0) + 1;
+    const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (verdicts - 1), this.#retryMaxMs);
+    const refusal = {
+      code: STATUS_CODE.unavailable,
+      message: `the source ends each stream that requests this type, with status ${code}: ${message}`,
+    };
+    this.#doubts.delete(typeUrl);
+    this.#doubts.set(typeUrl, { refusal, tryFromMs: nowMs + retryMs, verdicts });
+    this.#verdicts = nowMs < this.#lastVerdictMs + WARY_MS ? this.#verdicts + 1 : 1;
+    this.#lastVerdictMs = nowMs;
+  }
+
+  #acquit(typeUrl: string): void {
+    this.#trusted.add(typeUrl);
+    this.#doubts.delete(typeUrl);
+    if (this.#trial?.typeUrl === typeUrl) this.#trial = undefined;
+  }
+
+  /**
+   * @param wanted the subscribed types
+   * @param isLive the stream has had a response
+   * @returns a type that may be requested from now on
+   */
+  handleTimer(wanted: Iterable<string>, isLive: boolean, nowMs: number): string | undefined {
+    if (!isLive) return undefined;
+    const trial = this.#trial;
+    if (trial && nowMs >= trial.sinceMs + SOON_MS) this.#acquit(trial.typeUrl);
+    if (this.#trial || nowMs < this.#nextTrialMs) return undefined;
+    return this.#tryNext(new Set(wanted), nowMs);
+  }
+
+  #tryNext(wanted: ReadonlySet<string>, nowMs: number): string | undefined {
+    for (const [typeUrl, { tryFromMs }] of this.#doubts) {
+      if (nowMs < tryFromMs || !wanted.has(typeUrl)) continue;
+      this.#trial = { typeUrl, sinceMs: nowMs };
+      return typeUrl;
+    }
+    return undefined;
+  }
+
+  get #nextTrialMs(): number {
+    if (this.#verdicts === 0) return -Infinity;
+    const waitMs = Math.min(BETWEEN_TRIALS_MS * 2 ** (this.#verdicts - 1), BETWEEN_TRIALS_MAX_MS);
+    return this.#lastVerdictMs + waitMs;
+  }
+
+  /** When `handleTimer` is due on a live stream; undefined: no type is doubted. */
+  nextDeadlineMs(wanted: Iterable<string>): number | undefined {
+    if (this.#trial) return this.#trial.sinceMs + SOON_MS;
+    if (this.#doubts.size === 0) return undefined;
+    const atMs: number[] = [];
+    for (const typeUrl of wanted) {
+      const doubt = this.#doubts.get(typeUrl);
+      if (doubt) atMs.push(Math.max(doubt.tryFromMs, this.#nextTrialMs));
+    }
+    return atMs.length === 0 ? undefined : Math.min(...atMs);
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * Goal: a type for which a source ends its stream is not requested again soon, all others are, and the end of a stream is blamed
+ * on a type only if nothing else explains it.
+ */
+import t from 'tap';
+import { TypeTrials } from '../../../../../authorities/core/sources/type-trials.js';
+import type { StreamEnd } from '../../../../../authorities/core/sources/source-health.js';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
+
+const CDS = TYPE_URL.cluster;
+const LDS = TYPE_URL.listener;
+const BAD = 'type.googleapis.com/made.up.Type';
+const UNKNOWN = 2;
+const endOf = (code = UNKNOWN, detectedBy: StreamEnd['detectedBy'] = 'stream'): StreamEnd => ({
+  code,
+  message: 'no cache defined',
+  detectedBy,
+});
+
+/** A source and a clock: each stream requests what it may, and answers the types of `serves`. */
+class Story {
+  readonly trials = new TypeTrials(300_000);
+  nowMs = 1_000_000;
+  wanted: string[] = [];
+  serves: readonly string[] = [CDS, LDS];
+  isLive = false;
+
+  open(...wanted: readonly string[]): this {
+    if (wanted.length > 0) this.wanted = [...wanted];
+    this.isLive = false;
+    this.trials.handleOpened(this.wanted, this.nowMs);
+    return this.request();
+  }
+
+  request(): this {
+    for (const typeUrl of this.may()) {
+      this.trials.handleRequested(typeUrl, this.nowMs);
+      if (!this.serves.includes(typeUrl)) continue;
+      this.trials.handleAnswered(typeUrl);
+      this.isLive = true;
+    }
+    return this;
+  }
+
+  want(typeUrl: string): this {
+    this.wanted.push(typeUrl);
+    this.trials.handleWanted(typeUrl, this.nowMs);
+    return this.request();
+  }
+
+  end(end = endOf()) {
+    return this.trials.handleEnded(end, this.isLive, this.nowMs);
+  }
+
+  after(ms: number): this {
+    this.nowMs += ms;
+    this.trials.handleTimer(this.wanted, this.isLive, this.nowMs);
+    return this.request();
+  }
+
+  may(): readonly string[] {
+    return this.wanted.filter((typeUrl) => this.trials.mayRequest(typeUrl));
+  }
+}
+
+t.test('the only type that a live stream has just requested is refused if the stream ends', (t) => {
+  const story = new Story().open(CDS, LDS).after(60_000).want(BAD);
+  t.strictSame(story.after(100).end(), { isExplained: true, refused: BAD });
+  t.match(story.trials.refusal(BAD), {
+    code: STATUS_CODE.unavailable,
+    message: /no cache defined/,
+  });
+  t.strictSame(story.open().may(), [CDS, LDS]);
+  t.end();
+});
+
+t.test('a refused type is tried again after 30 s, then 60 s, up to refused_retry', (t) => {
+  const story = new Story().open(CDS).want(BAD);
+  story.end();
+  for (const waitMs of [30_000, 60_000, 120_000, 240_000, 300_000, 300_000]) {
+    story.open().after(0);
+    t.equal(story.trials.nextDeadlineMs(story.wanted), story.nowMs + waitMs);
+    t.strictSame(story.after(waitMs - 1).may(), [CDS]);
+    t.strictSame(story.after(1).may(), [CDS, BAD]);
+    t.strictSame(story.after(100).end(), { isExplained: true, refused: BAD });
+  }
+  t.end();
+});
+
+t.test('a refused type that the source serves later is requested for good', (t) => {
+  const story = new Story().open(CDS).want(BAD);
+  story.end();
+  story.open().serves = [CDS, BAD];
+  story.after(30_000);
+  t.equal(story.trials.refusal(BAD), undefined);
+  t.strictSame(story.open().may(), [CDS, BAD]);
+  t.end();
+});
+
+t.test('of several new types each is tried alone, those that matter most first', (t) => {
+  const story = new Story();
+  story.serves = [CDS];
+  story.open(BAD, LDS, CDS);
+  t.strictSame(story.end(), { isExplained: true });
+  t.strictSame(story.open().may(), [CDS], 'which was answered');
+  t.strictSame(story.after(0).may(), [LDS, CDS]);
+  t.strictSame(story.after(1_999).may(), [LDS, CDS]);
+  t.strictSame(story.after(1).may(), [BAD, LDS, CDS], 'the stream lived: not for listeners');
+  t.strictSame(story.end(), { isExplained: true, refused: BAD });
+  t.strictSame(story.open().may(), [LDS, CDS]);
+  t.end();
+});
+
+t.test('a stream that nothing shows to be well tries one doubted type after the other', (t) => {
+  const story = new Story();
+  story.serves = [];
+  story.open(LDS, BAD).end();
+  t.strictSame(story.open().may(), [LDS]);
+  t.strictSame(story.end(), { isExplained: false }, 'the source may be in trouble');
+  t.strictSame(story.open().may(), [BAD]);
+  story.end();
+  story.serves = [LDS];
+  t.strictSame(story.open().may(), [LDS]);
+  t.strictSame(story.after(0).may(), [LDS, BAD]);
+  t.end();
+});
+
+t.test(
+  'after a verdict new types wait: a client that invents types ends a stream ever more rarely',
+  (t) => {
+    const story = new Story().open(CDS).want(BAD);
+    story.end();
+    const endsMs: number[] = [];
+    for (let invented = 0; invented < 6; invented++) {
+      const startMs = story.nowMs;
+      story.wanted = [CDS, `${BAD}${invented}`];
+      story.open();
+      while (story.may().length < 2) story.after(1_000);
+      story.end();
+      endsMs.push(story.nowMs - startMs);
+    }
+    t.strictSame(endsMs, [10_000, 20_000, 40_000, 80_000, 160_000, 300_000]);
+    t.end();
+  },
+);
+
+t.test('no type explains the end of a stream that other causes may have', (t) => {
+  const ofNothing = { isExplained: false };
+  const live = new Story().open(CDS, BAD);
+  t.strictSame(live.end(endOf(UNKNOWN, 'probe')), ofNothing, 'a lost probe');
+  t.strictSame(live.after(2_000).end(), ofNothing, 'long after the request');
+  const answered = new Story().open(CDS, LDS);
+  t.strictSame(answered.end(), ofNothing, 'all types have been answered');
+  const gone = new Story().open(CDS, BAD);
+  t.strictSame(gone.end(endOf(STATUS_CODE.unavailable)), ofNothing, 'the source may go away');
+  const attempt = new Story();
+  attempt.serves = [];
+  attempt.open(CDS, BAD);
+  t.strictSame(attempt.end(endOf(STATUS_CODE.unavailable)), ofNothing, 'it cannot be reached');
+  t.strictSame(
+    attempt.end(endOf(STATUS_CODE.unauthenticated)),
+    ofNothing,
+    'it refuses the gateway',
+  );
+  t.end();
+});
+
+t.test('what a source answered is not doubted when it restarts', (t) => {
+  const story = new Story().open(CDS, LDS);
+  story.end(endOf(STATUS_CODE.unavailable));
+  story.serves = [];
+  story.open();
+  t.strictSame(story.end(), { isExplained: false });
+  t.strictSame(story.open().may(), [CDS, LDS]);
+  t.end();
+});
+
+t.test('at most 1,000 types are doubted, and types that nobody wants are not tried', (t) => {
+  const story = new Story().open(CDS).want(BAD);
+  story.end();
+  story.open(CDS, ...Array.from({ length: 1_000 }, (_, at) => `${BAD}${at}`));
+  t.equal(story.trials.refusal(BAD), undefined, 'the oldest is forgotten');
+  story.wanted = [CDS];
+  t.equal(story.trials.nextDeadlineMs(story.wanted), undefined);
+  t.strictSame(story.after(600_000).may(), [CDS]);
+  t.end();
+});
