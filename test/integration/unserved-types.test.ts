@@ -50,11 +50,14 @@ authorities: { ${AUTHORITY}: { sources: [s] } }
     await until('the type is refused', () =>
       first!.errors().some(({ code }) => code === STATUS_CODE.unavailable),
     );
+    const changes = async (mark: number): Promise<void> => {
+      upstream.put(CDS, web, bodyOf(web, mark));
+      await until('the change arrives', () => innocent.content(CDS).get(web)?.at(-1) === mark);
+    };
+    await changes(2);
     const streams = upstream.opened;
     t.ok(streams <= 5, `${streams} streams for three types`);
-
-    upstream.put(CDS, web, bodyOf(web, 2));
-    await until('changes arrive', () => innocent.content(CDS).get(web)?.at(-1) === 2);
+    await changes(3);
     t.equal(upstream.opened, streams, 'no further stream has ended');
     t.equal(innocent.removals(CDS).length, 0);
     const { authorities } = (await httpJson(`http://${gateway.admin}/authorities`)) as {

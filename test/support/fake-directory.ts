@@ -83,7 +83,11 @@ export class FakeDirectory implements ResourceDirectory {
     this.#watches.set(key, watches.set(watcher, { typeUrl, name, watcher, answered: false }));
   }
 
-  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
+  /** Called with the time at which the last client left. */
+  onUnwatch: (leftMs: number | undefined) => void = () => undefined;
+
+  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, leftMs?: number): void {
+    this.onUnwatch(leftMs);
     this.unwatchCalls++;
     if (!this.#watches.get(keyOf(typeUrl, name.key))?.delete(watcher)) {
       throw new Error(`not watched: ${name.key}`);

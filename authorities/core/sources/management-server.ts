@@ -9,6 +9,7 @@ import {
   STATUS_CODE,
   type Decoded,
   type ResourceError,
+  type RpcStatus,
 } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { isWholeInSotw } from '../../../protos/type-urls.js';
@@ -392,29 +393,26 @@ export class ManagementServer implements Source {
     const { code, message } = end;
     const seen: StreamEnd = verdict.isExplained ? { code, message, detectedBy: 'type' } : end;
     this.#step({ kind: 'ended', end: seen }, nowMs);
-    if (verdict.refused !== undefined) this.#tellRefused(verdict.refused);
-  }
-
-  #tellRefused(typeUrl: string): void {
-    const status = this.#trials.refusal(typeUrl);
-    if (!status) return;
-    this.#effects.push({ kind: 'type_unserved', typeUrl, reason: status.message });
-    this.#timeOutRefused(typeUrl);
+    const { refused } = verdict;
+    if (refused === undefined) return;
+    this.#effects.push({ kind: 'type_unserved', typeUrl: refused, reason: message });
+    this.#timeOutRefused(refused);
   }
 
   /** The names of a refused type get no request, and so no other answer. */
   #timeOutRefused(typeUrl: string): void {
     const status = this.#trials.refusal(typeUrl);
-    if (!status) return;
+    if (status) this.#timeOutAll(typeUrl, status);
+  }
+
+  #timeOutAll(typeUrl: string, status: RpcStatus): void {
     for (const one of [...this.contents.subscriptions(typeUrl)]) this.contents.timeOut(one, status);
     this.#noteInput();
   }
 
   #handleTypeUnserved({ typeUrl, reason }: UnservedType): void {
-    const status = { code: STATUS_CODE.unimplemented, message: reason };
-    for (const one of [...this.contents.subscriptions(typeUrl)]) this.contents.timeOut(one, status);
     this.#effects.push({ kind: 'type_unserved', typeUrl, reason });
-    this.#noteInput();
+    this.#timeOutAll(typeUrl, { code: STATUS_CODE.unimplemented, message: reason });
   }
 
   handleTimer(nowMs: number): void {

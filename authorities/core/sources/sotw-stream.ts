@@ -261,9 +261,7 @@ export class SotwStream implements SourceStream {
   }
 
   get hasRequest(): boolean {
-    if (this.#acks.size > 0) return true;
-    for (const typeUrl of this.#changed) if (this.#mayRequest(typeUrl)) return true;
-    return false;
+    return this.#acks.size > 0 || [...this.#changed].some((one) => this.#mayRequest(one));
   }
 
   get ackBytes(): number {

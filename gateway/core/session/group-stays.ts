@@ -9,8 +9,8 @@ const MAX_CLIENTS = 10_000;
 
 export class GroupStays {
   readonly #onDeserted: (scope: string) => void;
-  /** By scope: its open streams. A count. */
-  readonly #streams = new Map<string, number>();
+  /** By scope, for those with open streams: their number. */
+  readonly #streams = new Map<string, { count: number }>();
   /** By client: the scope of its newest stream; the client that came last is the last. */
   readonly #newest = new Map<string, string>();
 
@@ -22,18 +22,19 @@ export class GroupStays {
   /**
    * A stream of the client is in this node group.
    *
-   * @param client who it is, beside what the group depends on; undefined: it cannot be told from others
+   * @param client tells it from other clients, whatever group it is in; undefined: nothing does
    * @returns call it when the stream ends
    */
   enter(client: string | undefined, scope: string): () => void {
-    this.#streams.set(scope, (this.#streams.get(scope) ?? 0) + 1);
+    const streams = this.#streams.get(scope) ?? { count: 0 };
+    this.#streams.set(scope, streams);
+    streams.count++;
     if (client !== undefined) this.#move(client, scope);
     return () => {
-      const left = (this.#streams.get(scope) ?? 1) - 1;
-      if (left > 0) this.#streams.set(scope, left);
-      else this.#streams.delete(scope);
+      if (--streams.count > 0) return;
+      this.#streams.delete(scope);
       const newest = client === undefined ? undefined : this.#newest.get(client);
-      if (left === 0 && newest !== undefined && newest !== scope) this.#onDeserted(scope);
+      if (newest !== undefined && newest !== scope) this.#onDeserted(scope);
     };
   }
 

@@ -348,6 +348,13 @@ t.test(
   },
 );
 
+t.test('a primary of which nobody knows since when it is well is not returned to', (t) => {
+  const story = onPrimary().trip(0).up(1);
+  Object.assign(story.world[0]!, { live: true, wellSinceMs: null });
+  t.equal(story.settle().after(3_600_000).state.kind, 'alt');
+  t.end();
+});
+
 t.test('30 min in primary reset the hold, and 1 ms less does not', (t) => {
   for (const [restMs, holdMs] of [
     [1_800_000, 30_000],

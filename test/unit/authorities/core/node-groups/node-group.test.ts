@@ -4,6 +4,7 @@
  * Method: a Federation against fake servers that answer by node id.
  */
 import t from 'tap';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import { scopeOfSource, sourceNameOf } from '../../../../../authorities/core/sources/source-ids.js';
 import { project, reproject } from '../../../../../authorities/core/projection.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
@@ -11,6 +12,7 @@ import { oldStyleName } from '../../../../../protos/resource-name.js';
 import {
   FederationDriver,
   mapOf,
+  nameOf,
   RecordingWatcher,
   scopeOfId,
   THING,
@@ -44,6 +46,37 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'a node group can be given up while its sources answer, for then its content can be had again',
+  (t) => {
+    const driver = driverOf([{ sources: ['s'] }, { sources: ['unused'], types: ['Listener'] }]);
+    driver.watching(at('a', 'x'), at('a', '*'));
+    const nodeGroup = driver.federation.nodeGroups.at(scopeOfId('a'))!;
+    t.ok(nodeGroup.isConnected);
+    t.strictSame([...nodeGroup.demands()].map(({ name }) => name.key).sort(), [
+      at('a', '*'),
+      at('a', 'x'),
+    ]);
+    driver.kill('s');
+    t.notOk(nodeGroup.isConnected);
+    t.equal(driver.federation.nodeGroups.at('none'), undefined);
+    t.end();
+  },
+);
+
+t.test('a group lingers from the time at which its last client left', (t) => {
+  const driver = driverOf([{ sources: ['s'] }]);
+  const watcher = driver.watching(at('a', 'x'));
+  driver.advance(60_000);
+  const leftMs = driver.nowMs - DEFAULT_FAILOVER.lingerMs;
+  driver.federation.unwatch(THING, nameOf(at('a', 'x')), watcher, driver.nowMs, leftMs + 1);
+  driver.pump();
+  t.equal(driver.streamsOf('s').length, 1);
+  driver.advance(1);
+  t.equal(driver.streamsOf('s').length, 0);
+  t.end();
+});
 
 t.test(
   'one stream serves every group where nothing differs, xdstp names too (invariant 8)',

@@ -3,6 +3,9 @@
  * on a type only if nothing else explains it.
  */
 import t from 'tap';
+import { oldStyleName } from '../../../../../protos/resource-name.js';
+import { encodeResponse } from '../../../../support/discovery-messages.js';
+import { managementServerOf } from '../../../../support/management-server.js';
 import { TypeTrials } from '../../../../../authorities/core/sources/type-trials.js';
 import type { StreamEnd } from '../../../../../authorities/core/sources/source-health.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
@@ -165,6 +168,79 @@ t.test('no type explains the end of a stream that other causes may have', (t) =>
   );
   t.end();
 });
+
+t.test(
+  'UNAVAILABLE on a live stream explains nothing the first time, and in a trial it does',
+  (t) => {
+    const story = new Story().open(CDS).want(BAD);
+    const gone = endOf(STATUS_CODE.unavailable);
+    t.strictSame(story.end(gone), { isExplained: false });
+    t.strictSame(story.open().after(0).may(), [CDS, BAD]);
+    t.strictSame(story.end(gone), { isExplained: true, refused: BAD });
+    t.end();
+  },
+);
+
+for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
+  t.test(
+    `${apiType}: names of a refused type are UNAVAILABLE, and requested in its trials`,
+    (t) => {
+      const server = managementServerOf(
+        { apiType },
+        { oldStyle: { scope: '', mayServe: () => true } },
+      );
+      const listener = {};
+      let nowMs = 0;
+      const sent: string[] = [];
+      const pump = (): void => {
+        for (const effect of server.takeEffects(nowMs)) {
+          if (effect.kind === 'send') sent.push(effect.typeUrl);
+        }
+      };
+      const ask = (typeUrl: string, id: string) => {
+        const name = oldStyleName('', id);
+        server.subscribe(typeUrl, name, listener, nowMs);
+        pump();
+        return server.contents.subscription(typeUrl, name)!;
+      };
+      const end = (): void => {
+        server.handleAttemptEvent(server.health.epoch, { kind: 'ended', end: endOf() }, nowMs);
+        pump();
+      };
+      const after = (ms: number): void => {
+        nowMs += ms;
+        server.handleTimer(nowMs);
+        pump();
+      };
+      // Both variants have the same numbers for these fields.
+      const respond = (typeUrl: string): void => {
+        const bytes = encodeResponse({ typeUrl, nonce: typeUrl });
+        server.handleMessage(server.health.epoch, bytes, nowMs);
+        pump();
+      };
+      ask(CDS, 'a');
+      respond(CDS);
+      const first = ask(BAD, 'a');
+      end();
+      t.match(first, { status: 'timed_out', absence: { code: STATUS_CODE.unavailable } });
+      sent.length = 0;
+      after(1_000);
+      t.strictSame(sent, [CDS]);
+      t.notOk(server.facts().tripped);
+      t.equal(server.facts().wellSinceMs, 0);
+      respond(CDS);
+      const late = ask(BAD, 'b');
+      t.match([first, late], [{ status: 'timed_out' }, { status: 'timed_out' }]);
+      server.unsubscribe(BAD, oldStyleName('', 'b'), listener, nowMs);
+      server.askAgain(BAD, oldStyleName('', 'a'), nowMs);
+      ask(CDS, 'b');
+      t.notOk(sent.includes(BAD));
+      after(30_000);
+      t.ok(sent.includes(BAD));
+      t.end();
+    },
+  );
+}
 
 t.test('what a source answered is not doubted when it restarts', (t) => {
   const story = new Story().open(CDS, LDS);

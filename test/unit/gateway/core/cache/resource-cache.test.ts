@@ -59,6 +59,35 @@ t.test('a name that two clients subscribe is watched once (invariant 9)', (t) =>
   t.end();
 });
 
+t.test('names that clients will not come back for are dropped at once, 500 in a turn', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const leftMs: (number | undefined)[] = [];
+  directory.onUnwatch = (ms) => leftMs.push(ms);
+  const names = Array.from({ length: 501 }, (_, at) => nameOf(cds(`g/${at}`)));
+  const kept = cache.subscribeName(CDS, A, client);
+  const entries = names.map((name) => cache.subscribeName(CDS, name, client));
+  const glob = cache.subscribeGlob(CDS, GLOB, client);
+  for (const entry of entries) cache.unsubscribeName(entry, client, 'disconnected', 1_000);
+  cache.unsubscribeGlob(glob, client, 'disconnected', 1_000);
+  const asked = [...names, GLOB, A].map((name) => ({ typeUrl: CDS, name }));
+  cache.retire([...asked, { typeUrl: CDS, name: nameOf(cds('unknown')) }], 1_001);
+  t.strictSame([cache.nameCount, cache.globCount], [2, 1]);
+  t.equal(cache.nextDeadlineMs(), -Infinity, 'the rest is due');
+  cache.subscribeName(CDS, names.at(-1)!, client);
+  cache.handleTimer(1_002);
+  t.strictSame([cache.nameCount, cache.globCount], [2, 0], 'a subscribed name stays');
+  t.equal(leftMs.length, 501);
+  t.ok(
+    leftMs.every((ms) => ms === -Infinity),
+    'no group waits for them',
+  );
+  cache.unsubscribeName(kept, client, 'disconnected', 2_000);
+  cache.handleTimer(32_000);
+  t.equal(leftMs.at(-1), 2_000, 'its group lingers from the time at which the client left');
+  t.end();
+});
+
 t.test('a change notifies the subscribers of the name, once', (t) => {
   const { directory, cache } = setUp();
   const [concerned, other] = [new Counting(), new Counting()];

@@ -19,6 +19,13 @@ function setUp(settings: SotwSettings = {}) {
   return { instance, directory: instance.directory, client };
 }
 
+t.test('a response of routes never waits to be whole, so nothing waits for it', (t) => {
+  const { client } = setUp();
+  client.ask(RDS, rds('a'));
+  t.notOk([...client.session.allSubscriptions].some((one) => one.holdsFirstSet(0)));
+  t.end();
+});
+
 t.test(
   'only changes are sent; an absent resource stays at the client, with an error (GRPC 10, 11)',
   (t) => {
