@@ -207,12 +207,12 @@ export class DeltaStream implements SourceStream {
     this.#contents.stopTimers();
   }
 
-  /**
-   * Does the server owe a response on this stream? It does for any name whose version was not sent.
-   */
   /** Nothing marks the last part of a collection. */
   readonly answersAtOnce = (): boolean => false;
 
+  /**
+   * Does the server owe a response on this stream? It does for any name whose version was not sent.
+   */
   owesResponse(): boolean {
     for (const typeUrl of this.#contents.types()) {
       if (!this.#mayRequest(typeUrl)) continue;
@@ -231,8 +231,8 @@ export class DeltaStream implements SourceStream {
 
   /** Is there a request to write? Changes are merged until it is polled. */
   get hasRequest(): boolean {
-    if (this.#acks.size > 0 || !this.#pending.isEmpty) return true;
-    return this.#initialTypes.some((typeUrl) => this.#mayRequest(typeUrl));
+    const mayBegin = this.#initialTypes.some((typeUrl) => this.#mayRequest(typeUrl));
+    return mayBegin || this.#acks.size > 0 || !this.#pending.isEmpty;
   }
 
   get ackBytes(): number {

@@ -218,14 +218,15 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
         server.handleMessage(server.health.epoch, bytes, nowMs);
         pump();
       };
+      const first = ask(BAD, 'a');
       ask(CDS, 'a');
       respond(CDS);
-      const first = ask(BAD, 'a');
       end();
       t.match(first, { status: 'timed_out', absence: { code: STATUS_CODE.unavailable } });
       sent.length = 0;
       after(1_000);
       t.strictSame(sent, [CDS]);
+      t.ok(server.facts().attempt?.isOwed(), 'for clusters');
       t.notOk(server.facts().tripped);
       t.equal(server.facts().wellSinceMs, 0);
       respond(CDS);
