@@ -3,7 +3,7 @@
  *
  *   node scripts/test.mjs [checks|unit|simulation|fuzz|integration|attacks|interop|citations …] [WORD …]
  *
- * Default: all tiers. With another word, such as `attacks admin`, only the attacks in files with this word
+ * Default: all tiers, the attacks in CI only. With another word, such as `attacks admin`, only the attacks in files with this word
  * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
  */
@@ -14,6 +14,8 @@ import { available } from './provision.mjs';
 
 const asked = process.argv.slice(2);
 const CI = process.env.CI === 'true';
+// They take six minutes: with the rest, more than a developer waits.
+const isAttacked = CI || asked.includes('attacks');
 const bin = (name) => `node_modules/.bin/${name}`;
 // The longest first, so that nothing waits for it alone at the end.
 const isLongest = (file) => file.includes('/soak.');
@@ -142,11 +144,13 @@ const steps = [
     tier: 'attacks',
     title: 'attacks',
     run: () => attacks((file) => !isNearBar(file), ...several(2)),
+    isFor: isAttacked,
   },
   {
     tier: 'attacks',
     title: 'attacks that must run alone',
     run: () => attacks(isNearBar, ...alone),
+    isFor: isAttacked,
   },
   // Outside CI, tests of a missing tool are skipped with a message.
   {
