@@ -71,7 +71,9 @@ export class DeltaStream implements SourceStream {
   readonly #node: NodeSender;
   readonly #acks = new AckQueue<DeltaRequest>();
   /** Types whose first request is due, in order. */
-  #initialTypes: string[] = [];
+  readonly #initialTypes = new Set<string>();
+  /** Types that may not be requested yet. */
+  readonly #heldTypes = new Set<string>();
   /** Types whose first request is due or sent. */
   readonly #begunTypes = new Set<string>();
   /** Types of responses, requested or not: the ACK of one is the first request of its type, if none came before. */
@@ -130,7 +132,7 @@ export class DeltaStream implements SourceStream {
 
   /** Its first request is still to be sent, with all names. */
   #isDue(typeUrl: string): boolean {
-    return this.#initialTypes.includes(typeUrl);
+    return this.#initialTypes.has(typeUrl) || this.#heldTypes.has(typeUrl);
   }
 
   #mayRequest(typeUrl: string): boolean {
@@ -139,7 +141,11 @@ export class DeltaStream implements SourceStream {
 
   #beginType(typeUrl: string): void {
     this.#begunTypes.add(typeUrl);
-    this.#initialTypes.push(typeUrl);
+    (this.#mayRequest(typeUrl) ? this.#initialTypes : this.#heldTypes).add(typeUrl);
+  }
+
+  handleReleased(typeUrl: string): void {
+    if (this.#heldTypes.delete(typeUrl)) this.#initialTypes.add(typeUrl);
   }
 
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
@@ -171,7 +177,8 @@ export class DeltaStream implements SourceStream {
     this.#node.restart();
     this.#acks.clear();
     this.#pending.clear();
-    this.#initialTypes = [];
+    this.#initialTypes.clear();
+    this.#heldTypes.clear();
     this.#begunTypes.clear();
     this.#acknowledgedTypes.clear();
     this.#answeredTypes.clear();
@@ -202,7 +209,8 @@ export class DeltaStream implements SourceStream {
     this.#answers.restart();
     this.#fresh.restart();
     this.#acks.clear();
-    this.#initialTypes = [];
+    this.#initialTypes.clear();
+    this.#heldTypes.clear();
     this.#pending.clear();
     this.#contents.stopTimers();
   }
@@ -215,7 +223,7 @@ export class DeltaStream implements SourceStream {
    */
   owesResponse(): boolean {
     for (const typeUrl of this.#contents.types()) {
-      if (!this.#mayRequest(typeUrl)) continue;
+      if (this.#heldTypes.has(typeUrl)) continue;
       for (const subscription of this.#contents.subscriptions(typeUrl)) {
         const isOwed = subscription.status === 'requested';
         if (isOwed && !this.#answers.isResumed(subscription)) return true;
@@ -231,8 +239,7 @@ export class DeltaStream implements SourceStream {
 
   /** Is there a request to write? Changes are merged until it is polled. */
   get hasRequest(): boolean {
-    const mayBegin = this.#initialTypes.some((typeUrl) => this.#mayRequest(typeUrl));
-    return mayBegin || this.#acks.size > 0 || !this.#pending.isEmpty;
+    return this.#acks.size + this.#initialTypes.size > 0 || !this.#pending.isEmpty;
   }
 
   get ackBytes(): number {
@@ -390,9 +397,9 @@ export class DeltaStream implements SourceStream {
 
   #initialRequest(nowMs: number): DeltaRequest | undefined {
     for (;;) {
-      const at = this.#initialTypes.findIndex((one) => this.#mayRequest(one));
-      const [typeUrl] = at < 0 ? [] : this.#initialTypes.splice(at, 1);
+      const [typeUrl] = this.#initialTypes;
       if (typeUrl === undefined) return undefined;
+      this.#initialTypes.delete(typeUrl);
       this.#pending.forget(typeUrl);
       const room = new RequestRoom(this.#maxRequestBytes);
       const { first: subscriptions, later } = this.#split(typeUrl, room);

@@ -423,7 +423,9 @@ export class ManagementServer implements Source {
     }
     this.#restartIfStuck(nowMs);
     this.#restartIfRoom(nowMs);
-    this.#trials.handleTimer(this.contents.types(), this.#health.kind === 'live', nowMs);
+    const isLive = this.#health.kind === 'live';
+    const tried = this.#trials.handleTimer(this.contents.types(), isLive, nowMs);
+    if (tried !== undefined) this.#stream.handleReleased(tried);
     this.#step({ kind: 'timer' }, nowMs);
   }
 
@@ -441,7 +443,7 @@ export class ManagementServer implements Source {
     if (!this.#isOpen()) return [nextExpiryMs];
     const streamMs = this.#stream.nextDeadlineMs();
     const isLive = this.#health.kind === 'live';
-    const trialMs = isLive ? this.#trials.nextDeadlineMs(this.contents.types()) : undefined;
+    const trialMs = isLive ? this.#trials.nextDeadlineMs : undefined;
     return [nextExpiryMs, streamMs, this.#lookForRoomMs, this.#stuckUntilMs(), trialMs];
   }
 

@@ -114,6 +114,8 @@ export class SotwStream implements SourceStream {
   readonly #acks = new AckQueue<SotwAcknowledgement>();
   /** Types whose names changed since their last request. */
   readonly #changed = new Set<string>();
+  /** Types that may not be requested yet. */
+  readonly #held = new Set<string>();
   /** When a name was subscribed after the first request of its type. */
   #addedMs = new WeakMap<SourceSubscription, number>();
   /** Subscriptions to a name that the stream had sent before, and that was unsubscribed since. */
@@ -154,7 +156,7 @@ export class SotwStream implements SourceStream {
       } else this.#again.add(subscription);
     }
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
-    this.#changed.add(typeUrl);
+    this.#noteChanged(typeUrl);
     this.#answers.handleSubscribed(subscription, nowMs);
   }
 
@@ -183,7 +185,7 @@ export class SotwStream implements SourceStream {
       ? state?.names.has(text) === true
       : subscription.status === 'present';
     if (state && wasSent) noteLeft(state.left, text, members);
-    this.#changed.add(subscription.typeUrl);
+    this.#noteChanged(subscription.typeUrl);
     // A late response of a whole type answers its collections too.
     if (isWholeInSotw(subscription.typeUrl)) this.#answers.forget(subscription);
     else this.#answers.handleUnsubscribed(subscription, nowMs);
@@ -205,7 +207,7 @@ export class SotwStream implements SourceStream {
     const { typeUrl, name } = subscription;
     if (!name.isGlob) this.#types.get(typeUrl)?.leftOut.set(subscription, true);
     this.#unknown.handleAskedAgain(subscription);
-    this.#changed.add(typeUrl);
+    this.#noteChanged(typeUrl);
   }
 
   handleOpened(): void {
@@ -213,7 +215,7 @@ export class SotwStream implements SourceStream {
     this.#open = true;
     this.#contents.restart();
     const inOrder = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
-    for (const typeUrl of inOrder) this.#changed.add(typeUrl);
+    for (const typeUrl of inOrder) this.#noteChanged(typeUrl);
   }
 
   handleExhausted(): void {
@@ -235,6 +237,7 @@ export class SotwStream implements SourceStream {
     this.#types.clear();
     this.#acks.clear();
     this.#changed.clear();
+    this.#held.clear();
     this.#addedMs = new WeakMap();
     this.#again = new WeakSet();
   }
@@ -246,7 +249,7 @@ export class SotwStream implements SourceStream {
    */
   owesResponse(): boolean {
     return [...this.#contents.types()].some(
-      (typeUrl) => isWholeInSotw(typeUrl) && this.#mayRequest(typeUrl),
+      (typeUrl) => isWholeInSotw(typeUrl) && !this.#held.has(typeUrl),
     );
   }
 
@@ -261,7 +264,7 @@ export class SotwStream implements SourceStream {
   }
 
   get hasRequest(): boolean {
-    return this.#acks.size > 0 || [...this.#changed].some((one) => this.#mayRequest(one));
+    return this.#acks.size + this.#changed.size > 0;
   }
 
   get ackBytes(): number {
@@ -272,7 +275,6 @@ export class SotwStream implements SourceStream {
     const ack = this.#acks.shift();
     if (ack) return this.#request(ack, nowMs);
     for (const typeUrl of this.#changed) {
-      if (!this.#mayRequest(typeUrl)) continue;
       this.#changed.delete(typeUrl);
       const { version, nonce } = this.#types.get(typeUrl) ?? FIRST;
       if (!this.#canSay(typeUrl)) continue;
@@ -282,8 +284,14 @@ export class SotwStream implements SourceStream {
     return undefined;
   }
 
-  #mayRequest(typeUrl: string): boolean {
-    return this.#options.mayRequest?.(typeUrl) ?? true;
+  #noteChanged(typeUrl: string): void {
+    // A type that the stream has begun with is not held back later.
+    const mayRequest = this.#types.has(typeUrl) || (this.#options.mayRequest?.(typeUrl) ?? true);
+    (mayRequest ? this.#changed : this.#held).add(typeUrl);
+  }
+
+  handleReleased(typeUrl: string): void {
+    if (this.#held.delete(typeUrl)) this.#changed.add(typeUrl);
   }
 
   /**
@@ -306,7 +314,7 @@ export class SotwStream implements SourceStream {
     const due = subscriptions.filter((one) => !leftOut.has(one));
     const sent = this.#unknown.requested(typeUrl, due);
     this.#changed.delete(typeUrl);
-    if (leftOut.size > 0) this.#changed.add(typeUrl);
+    if (leftOut.size > 0) this.#noteChanged(typeUrl);
     for (const [one, isRepeated] of leftOut) if (isRepeated) state.awaited.add(one);
     leftOut.clear();
     // A name that is left out as unknown is not answered in time either.
@@ -417,7 +425,7 @@ export class SotwStream implements SourceStream {
     this.#settleAwaited(state, response, sent, arrivedMs);
     state.isAnswered ||= !isHeartbeat(response);
     for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
-      this.#changed.add(other);
+      this.#noteChanged(other);
     return this.#finish(response, state, refused, resources.length - refused.length);
   }
 
@@ -570,7 +578,7 @@ export class SotwStream implements SourceStream {
     const isHeard = [...this.#types.values()].some(({ isAnswered }) => isAnswered);
     this.#answers.handleTimer(nowMs, isHeard);
     const isAnswered = (typeUrl: string): boolean => this.#types.get(typeUrl)?.isAnswered === true;
-    for (const typeUrl of this.#unknown.handleTimer(nowMs, isAnswered)) this.#changed.add(typeUrl);
+    for (const typeUrl of this.#unknown.handleTimer(nowMs, isAnswered)) this.#noteChanged(typeUrl);
   }
 }
 

@@ -45,7 +45,7 @@ export interface StreamOptions extends PublishingRights, AnswerWaits {
   readonly maxResourcesPerResponse: number;
   /** The portions in which a large response is taken (response-portions.ts). */
   readonly portionBytes: number;
-  /** The stream requests other types later, or never; default: it requests all. See `TypeTrials`. */
+  /** May the stream begin with this type? If not, `handleReleased` may follow. Default: with every one. See `TypeTrials`. */
   readonly mayRequest?: (typeUrl: string) => boolean;
 }
 
@@ -92,6 +92,8 @@ export interface SourceStream {
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void;
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void;
+  /** The stream may begin with this type now. */
+  handleReleased(typeUrl: string): void;
   /** Requests a name again, whatever its status. Held content stays, and no deadline moves. */
   handleAskedAgain(subscription: SourceSubscription): void;
   handleOpened(): void;

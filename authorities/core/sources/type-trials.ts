@@ -25,8 +25,8 @@ const BETWEEN_TRIALS_MS = 10_000;
 const BETWEEN_TRIALS_MAX_MS = 300_000;
 /** After a verdict, each new type is doubted for so long. */
 const WARY_MS = 3_600_000;
-/** Clients may invent types. A count. */
-const MAX_DOUBTED = 1_000;
+/** Verdicts about types that no client requests any more. Clients may invent types. A count. */
+const MAX_UNWANTED = 1_000;
 
 interface Doubt {
   /** The verdict; undefined: there is none. */
@@ -49,6 +49,8 @@ export class TypeTrials {
   /** In the order of their trials. */
   readonly #doubts = new Map<string, Doubt>();
   #trial: Trial | undefined;
+  /** When a subscribed type may be due for its trial; -Infinity: look. */
+  #lookMs = Infinity;
   #verdicts = 0;
   #lastVerdictMs = -Infinity;
 
@@ -69,12 +71,21 @@ export class TypeTrials {
   /** A stream begins. @param wanted the subscribed types */
   handleOpened(wanted: Iterable<string>, nowMs: number): void {
     const types = new Set(wanted);
-    for (const typeUrl of this.#trusted) if (!types.has(typeUrl)) this.#trusted.delete(typeUrl);
+    this.#forgetUnwanted(types);
     this.#requestedMs.clear();
     this.#trial = undefined;
+    this.#lookMs = Infinity;
     for (const typeUrl of types) this.handleWanted(typeUrl, nowMs);
     // Otherwise nothing would show that the source responds.
     if ([...types].every((typeUrl) => !this.mayRequest(typeUrl))) this.#tryNext(types, nowMs);
+  }
+
+  #forgetUnwanted(wanted: ReadonlySet<string>): void {
+    for (const typeUrl of this.#trusted) if (!wanted.has(typeUrl)) this.#trusted.delete(typeUrl);
+    const unwanted = [...this.#doubts].filter(([typeUrl]) => !wanted.has(typeUrl));
+    const verdicts = unwanted.filter(([, { refusal }]) => refusal !== undefined);
+    const kept = new Set(verdicts.slice(-MAX_UNWANTED).map(([typeUrl]) => typeUrl));
+    for (const [typeUrl] of unwanted) if (!kept.has(typeUrl)) this.#doubts.delete(typeUrl);
   }
 
   /** A name of this type is subscribed. */
@@ -82,6 +93,8 @@ export class TypeTrials {
     const isWary = nowMs < this.#lastVerdictMs + WARY_MS;
     const isNew = !this.#trusted.has(typeUrl) && !this.#requestedMs.has(typeUrl);
     if (isWary && isNew) this.#doubt(typeUrl, nowMs);
+    const doubt = this.#doubts.get(typeUrl);
+    if (doubt) this.#lookMs = Math.min(this.#lookMs, doubt.tryFromMs);
   }
 
   handleRequested(typeUrl: string, nowMs: number): void {
@@ -105,7 +118,7 @@ export class TypeTrials {
     isLive: boolean,
     nowMs: number,
   ): { isExplained: boolean; refused?: string } {
-    this.#tryLast(isLive ? undefined : this.#trial?.typeUrl);
+    if (!isLive) this.#putTrialLast();
     if (end.detectedBy !== 'stream' || !(isLive || this.#mayBlameType(end))) {
       return { isExplained: false };
     }
@@ -130,10 +143,11 @@ export class TypeTrials {
     return !isRefusal(end) || this.#trusted.size > 0;
   }
 
-  /** A type whose trial had no response: if another one has, the source is well. */
-  #tryLast(typeUrl: string | undefined): void {
-    const doubt = typeUrl === undefined ? undefined : this.#doubts.get(typeUrl);
-    if (typeUrl === undefined || !doubt) return;
+  /** Its trial had no response. If another type has one, the source is well. */
+  #putTrialLast(): void {
+    const { typeUrl = '' } = this.#trial ?? {};
+    const doubt = this.#doubts.get(typeUrl);
+    if (!doubt) return;
     this.#doubts.delete(typeUrl);
     this.#doubts.set(typeUrl, doubt);
   }
@@ -141,8 +155,6 @@ export class TypeTrials {
   #doubt(typeUrl: string, nowMs: number): void {
     if (this.#doubts.has(typeUrl)) return;
     this.#doubts.set(typeUrl, { refusal: undefined, tryFromMs: nowMs, verdicts: 0 });
-    const [oldest] = this.#doubts.keys();
-    if (oldest !== undefined && this.#doubts.size > MAX_DOUBTED) this.#doubts.delete(oldest);
   }
 
   #convict(typeUrl: string, { code, message }: StreamEnd, nowMs: number): void {
@@ -173,15 +185,20 @@ export class TypeTrials {
     if (!isLive) return undefined;
     const trial = this.#trial;
     if (trial && nowMs >= trial.sinceMs + SOON_MS) this.#acquit(trial.typeUrl);
-    if (this.#trial || nowMs < this.#nextTrialMs) return undefined;
-    return this.#tryNext(new Set(wanted), nowMs);
+    const isDue = !this.#trial && nowMs >= Math.max(this.#nextTrialMs, this.#lookMs);
+    return isDue ? this.#tryNext(new Set(wanted), nowMs) : undefined;
   }
 
   #tryNext(wanted: ReadonlySet<string>, nowMs: number): string | undefined {
+    this.#lookMs = Infinity;
     for (const [typeUrl, { tryFromMs }] of this.#doubts) {
-      if (nowMs < tryFromMs || !wanted.has(typeUrl)) continue;
-      this.#trial = { typeUrl, sinceMs: nowMs };
-      return typeUrl;
+      if (!wanted.has(typeUrl)) continue;
+      if (nowMs >= tryFromMs) {
+        this.#trial = { typeUrl, sinceMs: nowMs };
+        this.#lookMs = -Infinity;
+        return typeUrl;
+      }
+      this.#lookMs = Math.min(this.#lookMs, tryFromMs);
     }
     return undefined;
   }
@@ -192,15 +209,10 @@ export class TypeTrials {
     return this.#lastVerdictMs + waitMs;
   }
 
-  /** When `handleTimer` is due on a live stream; undefined: no type is doubted. */
-  nextDeadlineMs(wanted: Iterable<string>): number | undefined {
+  /** When `handleTimer` is due on a live stream; undefined: no subscribed type is doubted. */
+  get nextDeadlineMs(): number | undefined {
     if (this.#trial) return this.#trial.sinceMs + SOON_MS;
-    if (this.#doubts.size === 0) return undefined;
-    const atMs: number[] = [];
-    for (const typeUrl of wanted) {
-      const doubt = this.#doubts.get(typeUrl);
-      if (doubt) atMs.push(Math.max(doubt.tryFromMs, this.#nextTrialMs));
-    }
-    return atMs.length === 0 ? undefined : Math.min(...atMs);
+    const atMs = Math.max(this.#nextTrialMs, this.#lookMs);
+    return this.#doubts.size === 0 || atMs === Infinity ? undefined : atMs;
   }
 }

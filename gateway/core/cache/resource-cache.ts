@@ -344,7 +344,7 @@ export class ResourceCache implements ResourceWatcher {
     return isMissingMore || dropped === MAX_DROPPED || !this.#departed.isEmpty;
   }
 
-  /** @returns a number */
+  /** @returns how many were dropped */
   #dropDue(nowMs: number): number {
     const due = this.#lingering.takeDue(nowMs, MAX_DROPPED);
     for (const parted of due) this.#drop(parted, nowMs);

@@ -83,7 +83,7 @@ t.test('a refused type is tried again after 30 s, then 60 s, up to refused_retry
   story.end();
   for (const waitMs of [30_000, 60_000, 120_000, 240_000, 300_000, 300_000]) {
     story.open().after(0);
-    t.equal(story.trials.nextDeadlineMs(story.wanted), story.nowMs + waitMs);
+    t.equal(story.trials.nextDeadlineMs, story.nowMs + waitMs);
     t.strictSame(story.after(waitMs - 1).may(), [CDS]);
     t.strictSame(story.after(1).may(), [CDS, BAD]);
     t.strictSame(story.after(100).end(), { isExplained: true, refused: BAD });
@@ -253,13 +253,32 @@ t.test('what a source answered is not doubted when it restarts', (t) => {
   t.end();
 });
 
-t.test('at most 1,000 types are doubted, and types that nobody wants are not tried', (t) => {
+t.test('of types that nobody wants, 1,000 verdicts are remembered, and none is tried', (t) => {
+  const story = new Story().open(CDS);
+  const bad = (at: number): string => `${BAD}${at}`;
+  for (let at = 0; at <= 1_001; at++) {
+    story.wanted = [CDS, bad(at)];
+    story.open();
+    while (story.may().length < 2) story.after(100_000);
+    story.end();
+  }
+  story.open(CDS);
+  t.equal(story.trials.refusal(bad(0)), undefined, 'the oldest are forgotten');
+  t.ok(story.trials.refusal(bad(1_001)));
+  t.strictSame(story.after(0).may(), [CDS]);
+  t.equal(story.trials.nextDeadlineMs, undefined);
+  story.want(bad(1_001));
+  t.ok(story.trials.nextDeadlineMs, 'and again for a client that wants one');
+  t.end();
+});
+
+t.test('a client that invents thousands of types gets each of them tried alone', (t) => {
   const story = new Story().open(CDS).want(BAD);
   story.end();
-  story.open(CDS, ...Array.from({ length: 1_000 }, (_, at) => `${BAD}${at}`));
-  t.equal(story.trials.refusal(BAD), undefined, 'the oldest is forgotten');
-  story.wanted = [CDS];
-  t.equal(story.trials.nextDeadlineMs(story.wanted), undefined);
-  t.strictSame(story.after(600_000).may(), [CDS]);
+  story.open(CDS, ...Array.from({ length: 3_000 }, (_, at) => `${BAD}${at}`));
+  t.strictSame(story.may(), [CDS]);
+  t.strictSame(story.after(10_000).may(), [CDS, `${BAD}0`]);
+  story.end();
+  t.strictSame(story.open().may(), [CDS]);
   t.end();
 });
