@@ -69,8 +69,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: silence about endpoints is a failure',
     file: STREAM,
-    from: 'return [...this.#contents.types()].some(isWholeInSotw);',
-    to: 'return this.#contents.subscriptionCount > 0;',
+    from: '(typeUrl) => isWholeInSotw(typeUrl) && !this.#held.has(typeUrl),',
+    to: '() => this.#contents.subscriptionCount > 0,',
   },
   {
     title: 'source: a member that expired here is requested on the same stream',
@@ -203,7 +203,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a stream that the gateway ends itself counts as a failure of the source',
     file: 'authorities/core/sources/source-health.ts',
-    from: "const isShort = !stable && end.detectedBy !== 'gateway';",
+    from: "const isShort = !stable && end.detectedBy !== 'gateway' && end.detectedBy !== 'type';",
     to: 'const isShort = !stable;',
     unitTest: {
       file: 'test/unit/authorities/core/sources/source-health.test.ts',
@@ -265,6 +265,44 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     unitTest: {
       file: 'test/unit/authorities/core/failover/open-removals.test.ts',
       title: 'a removal that is due waits while a response of its source is read',
+    },
+  },
+  {
+    title: 'a stream that rotates begins the hold of a failback anew',
+    file: 'authorities/core/sources/source-health.ts',
+    from: 'wellSinceMs: isShort || suspect ? null : state.wellSinceMs,',
+    to: 'wellSinceMs: null,',
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/source-health.test.ts',
+      title:
+        'a source is well from its first response until it fails; that streams rotate is no failure',
+    },
+  },
+  {
+    title: 'a source that failed a moment ago is well',
+    file: 'authorities/core/sources/source-health.ts',
+    from: 'wellSinceMs: isOfType ? state.wellSinceMs : null,',
+    to: 'wellSinceMs: state.wellSinceMs,',
+  },
+  {
+    title: 'the first set of a state-of-the-world source counts as a part',
+    file: STREAM,
+    from: 'return isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.first.has(glob) === true;',
+    to: 'return false;',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/whole-collections.test.ts',
+      title:
+        'a set of clusters or listeners is complete at once (xDS protocol, "Grouping Resources into Responses")',
+    },
+  },
+  {
+    title: 'a type that ends the stream of its source is requested again at once',
+    file: 'authorities/core/sources/type-trials.ts',
+    from: 'return !this.#doubts.has(typeUrl) || this.#trial?.typeUrl === typeUrl;',
+    to: 'return typeUrl.length > 0;',
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/type-trials.test.ts',
+      title: 'the only type that a live stream has just requested is refused if the stream ends',
     },
   },
 ];

@@ -91,6 +91,16 @@ t.test('a refused type is tried again after 30 s, then 60 s, up to refused_retry
   t.end();
 });
 
+t.test('a refused type does not delay the trial of a new one', (t) => {
+  const story = new Story().open(CDS).want(BAD);
+  story.end();
+  story.open().want(LDS);
+  t.strictSame(story.may(), [CDS]);
+  t.strictSame(story.after(10_000).may(), [CDS, LDS]);
+  t.strictSame(story.after(20_000).may(), [CDS, BAD, LDS], 'whose own trial comes in time');
+  t.end();
+});
+
 t.test('a refused type that the source serves later is requested for good', (t) => {
   const story = new Story().open(CDS).want(BAD);
   story.end();
