@@ -31,8 +31,10 @@ export class GroupWatch {
     for (const keys of [this.#forced, this.#moving, this.#known]) {
       for (const key of [...keys]) if (key.startsWith(`${instance} `)) keys.delete(key);
     }
-    for (const key of [...this.#switches.keys()]) {
-      if (key.startsWith(`${instance} `)) this.#switches.delete(key);
+    for (const counts of [this.#switches, this.#failedMs]) {
+      for (const key of [...counts.keys()]) {
+        if (key.startsWith(`${instance} `)) counts.delete(key);
+      }
     }
   }
 

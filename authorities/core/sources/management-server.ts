@@ -425,7 +425,10 @@ export class ManagementServer implements Source {
     this.#restartIfRoom(nowMs);
     const isLive = this.#health.kind === 'live';
     const tried = this.#trials.handleTimer(this.contents.types(), isLive, nowMs);
-    if (tried !== undefined) this.#stream.handleReleased(tried);
+    if (tried !== undefined) {
+      this.contents.reopen(tried);
+      this.#stream.handleReleased(tried);
+    }
     this.#step({ kind: 'timer' }, nowMs);
   }
 

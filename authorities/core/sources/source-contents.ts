@@ -448,6 +448,15 @@ export class SourceContents {
     this.#announce('timed_out', subscription.typeUrl, subscription.name, false, subscription);
   }
 
+  /** The stream requests the names of this type that were not answered in time. */
+  reopen(typeUrl: string): void {
+    for (const subscription of this.subscriptions(typeUrl)) {
+      if (subscription.status !== 'timed_out') continue;
+      subscription.status = 'requested';
+      subscription.absence = undefined;
+    }
+  }
+
   /** A new stream requests every name again. Held content stays until the name is answered. */
   restart(): void {
     for (const [typeUrl, collections] of this.#types) {

@@ -28,6 +28,8 @@ const WARY_MS = 3_600_000;
 /** Verdicts about types that no client requests any more. Clients may invent types. A count. */
 const MAX_UNWANTED = 1_000;
 
+const OK = 0;
+
 interface Doubt {
   /** The verdict; undefined: there is none. */
   readonly refusal: RpcStatus | undefined;
@@ -63,9 +65,9 @@ export class TypeTrials {
     return !this.#doubts.has(typeUrl) || this.#trial?.typeUrl === typeUrl;
   }
 
-  /** The verdict about a type; undefined: there is none. */
+  /** Why the source is not asked for a type; undefined: it is, or will be soon. */
   refusal(typeUrl: string): RpcStatus | undefined {
-    return this.#doubts.get(typeUrl)?.refusal;
+    return this.mayRequest(typeUrl) ? undefined : this.#doubts.get(typeUrl)?.refusal;
   }
 
   /** A stream begins. @param wanted the subscribed types */
@@ -119,9 +121,7 @@ export class TypeTrials {
     nowMs: number,
   ): { isExplained: boolean; refused?: string } {
     if (!isLive) this.#putTrialLast();
-    if (end.detectedBy !== 'stream' || !(isLive || this.#mayBlameType(end))) {
-      return { isExplained: false };
-    }
+    if (!this.#mayBlameType(end, isLive)) return { isExplained: false };
     const soon = [...this.#requestedMs].filter(([, atMs]) => nowMs < atMs + SOON_MS);
     const [only, ...more] = soon.map(([typeUrl]) => typeUrl);
     if (only === undefined) return { isExplained: false };
@@ -137,10 +137,14 @@ export class TypeTrials {
     return { isExplained: isCertain && this.#doubts.size > before };
   }
 
-  /** An attempt without a response ends with UNAVAILABLE also if the source cannot be reached, and may refuse the gateway. */
-  #mayBlameType(end: StreamEnd): boolean {
-    if (end.code === STATUS_CODE.unavailable) return false;
-    return !isRefusal(end) || this.#trusted.size > 0;
+  /**
+   * A source that ends its streams in good order refuses nothing. An attempt without a response ends with UNAVAILABLE also if
+   * the source cannot be reached, and with a refusal if it refuses the gateway.
+   */
+  #mayBlameType(end: StreamEnd, isLive: boolean): boolean {
+    if (end.detectedBy !== 'stream' || end.code === OK) return false;
+    if (isLive) return true;
+    return end.code !== STATUS_CODE.unavailable && (!isRefusal(end) || this.#trusted.size > 0);
   }
 
   /** Its trial had no response. If another type has one, the source is well. */

@@ -162,6 +162,7 @@ t.test('no type explains the end of a stream that other causes may have', (t) =>
   const ofNothing = { isExplained: false };
   const live = new Story().open(CDS, BAD);
   t.strictSame(live.end(endOf(UNKNOWN, 'probe')), ofNothing, 'a lost probe');
+  t.strictSame(live.end(endOf(0)), ofNothing, 'the source ends it in good order');
   t.strictSame(live.after(2_000).end(), ofNothing, 'long after the request');
   const answered = new Story().open(CDS, LDS);
   t.strictSame(answered.end(), ofNothing, 'all types have been answered');
@@ -248,6 +249,7 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
       t.notOk(sent.includes(BAD));
       after(30_000);
       t.ok(sent.includes(BAD));
+      t.equal(first.status, 'requested', 'so that it can be found absent');
       t.end();
     },
   );
