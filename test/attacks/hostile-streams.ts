@@ -81,6 +81,8 @@ function openStream(session: ClientHttp2Session, path: string): HostileStream {
   stream.on('trailers', take);
   stream.on('error', () => undefined);
   stream.on('close', () => (isClosed = true));
+  // Each write waits for the end of the stream, too.
+  stream.setMaxListeners(0);
   stream.on('data', (chunk: Buffer) => (receivedBytes += chunk.length));
   return {
     write: (message) =>
