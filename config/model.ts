@@ -191,7 +191,7 @@ export interface FailoverPolicy {
   readonly unavailableAfterMs: number;
   /** What the gateway keeps open to the alternative before it is needed. Default `off`. */
   readonly prewarm: 'off' | 'connected' | 'subscribed';
-  /** A group becomes `idle` this long after its last unsubscribe. Default 30,000. */
+  /** A group becomes `idle` this long after its last client left. Default 30,000. */
   readonly lingerMs: number;
   /** Delays mass removals. Defaults: share 0.5, count 10, wait 60,000. */
   readonly deletionGuard: DeletionGuard;

@@ -74,6 +74,19 @@ const gets = async (client: DeltaClient, held: readonly string[], denied: readon
     );
   });
 
+interface Pair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+const tlsFlags = ({ ca }: { readonly ca: string }, { cert, key }: Pair): readonly string[] => [
+  ...['--client-tls-cert', cert, '--client-tls-key', key],
+  ...['--client-tls-client-ca', ca],
+];
+
+const credentialsOf = ({ ca }: { readonly ca: string }, { cert, key }: Pair) =>
+  grpc.credentials.createSsl(readFileSync(ca), readFileSync(key), readFileSync(cert));
+
 t.test(
   'a certificate decides what its client gets, whatever its Node says (invariant 23)',
   { skip },
@@ -89,18 +102,10 @@ t.test(
     const rules = `clients:
 ${allowing('{ spiffe: "spiffe://prod/ns/edge/*" }', 'edge/*')}    node_id_must_match: "web-*"
 ${allowing('{ dns: "*.core.test" }', 'core/db')}`;
-    const flags = ['--client-tls-cert', server.cert, '--client-tls-key', server.key];
-    const gateway = await startGateway(t, mapOf(resources(t), rules), [
-      ...flags,
-      ...['--client-tls-client-ca', ca.ca],
-    ]);
-    const by = (pair: { cert: string; key: string }, id = 'web-1'): DeltaClientOptions => ({
+    const gateway = await startGateway(t, mapOf(resources(t), rules), tlsFlags(ca, server));
+    const by = (pair: Pair, id = 'web-1'): DeltaClientOptions => ({
       port: gateway.port,
-      credentials: grpc.credentials.createSsl(
-        readFileSync(ca.ca),
-        readFileSync(pair.key),
-        readFileSync(pair.cert),
-      ),
+      credentials: credentialsOf(ca, pair),
       node: encodeNode({ id, cluster: '', userAgentName: '', userAgentVersion: '' }),
     });
     await gets(open(t, by(web), edge, core), [edge], [core]);
@@ -122,19 +127,12 @@ t.test(
       ca.issue({ name: 'web', uris: ['spiffe://prod/ns/edge/sa/web'] }),
     ]);
     const directory = resources(t);
-    const gateway = await startGateway(t, mapOf(directory, ''), [
-      ...['--client-tls-cert', server.cert, '--client-tls-key', server.key],
-      ...['--client-tls-client-ca', ca.ca],
-    ]);
+    const gateway = await startGateway(t, mapOf(directory, ''), tlsFlags(ca, server));
     const proxy = await startFaultProxy(gateway.port);
     t.teardown(() => proxy.stop());
     const options = {
       port: proxy.port,
-      credentials: grpc.credentials.createSsl(
-        readFileSync(ca.ca),
-        readFileSync(web.key),
-        readFileSync(web.cert),
-      ),
+      credentials: credentialsOf(ca, web),
       node: encodeNode({ id: 'web-1', cluster: '', userAgentName: '', userAgentVersion: '' }),
     };
     const before = open(t, options, everything);

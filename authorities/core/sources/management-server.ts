@@ -228,6 +228,14 @@ export class ManagementServer implements Source {
     this.#restartIfStuck(nowMs);
     this.#noteInput();
     this.#updateWanted(nowMs);
+    // The backoff is that of types for which the source may end its streams.
+    if (this.#isFirstUndoubted(typeUrl)) this.nudge(nowMs);
+  }
+
+  #isFirstUndoubted(typeUrl: string): boolean {
+    if (this.#health.kind !== 'waiting' || !this.#trials.mayRequest(typeUrl)) return false;
+    const others = [...this.contents.types()].filter((other) => other !== typeUrl);
+    return others.length > 0 && others.every((other) => !this.#trials.mayRequest(other));
   }
 
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {

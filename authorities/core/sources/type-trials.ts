@@ -23,7 +23,7 @@ const FIRST_RETRY_MS = 30_000;
 /** Each trial may cost all clients the stream for a moment. After a verdict the next one waits; doubles with each verdict. */
 const BETWEEN_TRIALS_MS = 10_000;
 const BETWEEN_TRIALS_MAX_MS = 300_000;
-/** After a verdict, each new type is doubted for so long. */
+/** In this time after a verdict, the gateway doubts each new type. */
 const WARY_MS = 3_600_000;
 /** Verdicts about types that no client requests any more. Clients may invent types. A count. */
 const MAX_UNWANTED = 1_000;

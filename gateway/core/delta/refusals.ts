@@ -4,15 +4,14 @@
  */
 import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../../protos/discovery.js';
 import { noMap, ownMap } from '../../../protos/empty-collections.js';
+import { MAX_TOLD_WITHOUT_ROOM } from '../quotas/stream-names.js';
 import { isLocatorText, spokenName } from '../session/asked-name.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
-
-/** Names without room whose errors wait to be sent, on one stream. A count. */
-const MAX_TOLD_WITHOUT_ROOM = 100;
 
 export class Refusals {
   /** By type, then by the client's spelling. */
   #byType: Map<string, Map<string, RpcStatus>> = noMap();
+  /** Names without room among them. */
   #withoutRoom = 0;
   /** The type whose refusals are being sent in several chunks. */
   #underWay: string | undefined;

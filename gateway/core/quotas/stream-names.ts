@@ -14,6 +14,9 @@ const ROOM_AFTER_MS = 10_000;
 /** Types of a stream that count for no quota: more than Envoy has. Each further one counts as a name. A count. */
 const FREE_TYPES = 10;
 
+/** Names without room whose client gets an error, on one stream. They take memory that counts for no quota. A count. */
+export const MAX_TOLD_WITHOUT_ROOM = 100;
+
 /** Ends the stream of a client whose names were refused: it subscribes to them again. */
 const ROOM_AGAIN: RpcStatus = {
   code: STATUS_CODE.unavailable,

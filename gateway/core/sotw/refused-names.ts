@@ -3,6 +3,7 @@
  * repeats all names, so the gateway remembers the refused ones: each error is sent once.
  */
 import type { ResourceError, RpcStatus } from '../../../protos/discovery.js';
+import { MAX_TOLD_WITHOUT_ROOM } from '../quotas/stream-names.js';
 import { spokenName } from '../session/asked-name.js';
 
 export interface RefusedName {
@@ -12,9 +13,6 @@ export interface RefusedName {
   /** Number of the last request that named it. */
   mark: number;
 }
-
-/** Names without room that one stream remembers, so that their client gets an error. A count. */
-const MAX_TOLD_WITHOUT_ROOM = 100;
 
 /** How many names without room a stream remembers; its types share the bound. */
 export class ToldWithoutRoom {

@@ -348,7 +348,7 @@ t.test(
   },
 );
 
-t.test('a primary of which nobody knows since when it is well is not returned to', (t) => {
+t.test('a live primary that is not known to be well is not returned to', (t) => {
   const story = onPrimary().trip(0).up(1);
   Object.assign(story.world[0]!, { live: true, wellSinceMs: null });
   t.equal(story.settle().after(3_600_000).state.kind, 'alt');

@@ -5,6 +5,8 @@
 import t from 'tap';
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 import { encodeResponse } from '../../../../support/discovery-messages.js';
+import { nameOf } from '../../../../support/fake-directory.js';
+import { cds, lds } from '../../../../support/mesh-names.js';
 import { managementServerOf } from '../../../../support/management-server.js';
 import { TypeTrials } from '../../../../../authorities/core/sources/type-trials.js';
 import type { StreamEnd } from '../../../../../authorities/core/sources/source-health.js';
@@ -254,6 +256,32 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
     },
   );
 }
+
+t.test('a type that is not doubted does not wait for the backoff of doubted ones', (t) => {
+  const server = managementServerOf({}, { random: () => 0.999 });
+  const ask = (typeUrl: string, authority = 'c'): void => {
+    const name = nameOf(`xdstp://${authority}/${typeUrl.split('/')[1]!}/a`);
+    server.subscribe(typeUrl, name, ask, 0);
+    server.takeEffects(0);
+  };
+  const end = (): void => {
+    server.handleAttemptEvent(server.health.epoch, { kind: 'ended', end: endOf() }, 0);
+  };
+  ask(BAD);
+  end();
+  ask(BAD, 'other');
+  t.equal(server.health.kind, 'waiting', 'the same type does wait');
+  ask(CDS);
+  t.equal(server.health.kind, 'connecting');
+  const gone = managementServerOf();
+  gone.subscribe(CDS, nameOf(cds('a')), ask, 0);
+  gone.takeEffects(0);
+  const unreachable = { kind: 'ended', end: endOf(STATUS_CODE.unavailable) } as const;
+  gone.handleAttemptEvent(gone.health.epoch, unreachable, 0);
+  gone.subscribe(LDS, nameOf(lds('a')), ask, 0);
+  t.equal(gone.health.kind, 'waiting', 'a source that is away has its backoff');
+  t.end();
+});
 
 t.test('what a source answered is not doubted when it restarts', (t) => {
   const story = new Story().open(CDS, LDS);
