@@ -9,7 +9,7 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { available } from './provision.mjs';
 
 const asked = process.argv.slice(2);
@@ -17,13 +17,30 @@ const CI = process.env.CI === 'true';
 // They take six minutes: with the rest, more than a developer waits.
 const isAttacked = CI || asked.includes('attacks');
 const bin = (name) => `node_modules/.bin/${name}`;
-// The longest first, so that nothing waits for it alone at the end.
-const isLongest = (file) => file.includes('/soak.');
+// The longest files run first, so that nothing waits for one of them alone at the end.
+const LONGEST = [
+  'soak',
+  'java-control-plane-gateway',
+  'cold-start',
+  'failover',
+  'resume',
+  'old-style',
+  'documented-commands',
+  'mistakes',
+  'go-control-plane-sources',
+  'cold-outage',
+  'nats',
+  'grpc-restart',
+];
+const rankOf = (file) => {
+  const rank = LONGEST.indexOf(basename(file, '.test.js'));
+  return rank === -1 ? LONGEST.length : rank;
+};
 const tests = (folder, wanted = () => true) =>
   readdirSync(`build/test/${folder}`, { recursive: true })
     .map((file) => `build/test/${folder}/${file}`)
     .filter((file) => file.endsWith('.test.js') && wanted(file))
-    .sort((a, b) => Number(isLongest(b)) - Number(isLongest(a)));
+    .sort((a, b) => rankOf(a) - rankOf(b));
 const OUTPUT = '--output-file=';
 // Each wait in a test has a deadline of its own. This one, in seconds, only ends a file that hangs.
 const FILE_TIMEOUT = '--timeout=120';
@@ -37,7 +54,7 @@ const tap = (files, ...args) => {
 const alone = ['--disable-coverage', '--jobs=1'];
 // Integration and interop tests mostly wait for sockets, processes and real peers.
 const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
-// Tests that compare times or memory, or count calls with a deadline. They run alone.
+// Tests that compare times or memory, or count calls with a deadline. They run without others, or with few.
 const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
 // Attacks whose longest turn is so near the bar that a test on the other core would decide.
@@ -162,12 +179,13 @@ const steps = [
   {
     tier: 'interop',
     title: 'tests with real peers',
-    run: () => [tap(tests('interop', isUntimed), ...several(3))],
+    run: () => [tap(tests('interop', isUntimed), ...several(4))],
   },
   {
     tier: 'interop',
-    title: 'tests with real peers that must run alone',
-    run: () => [tap(tests('interop', isTimed), ...alone)],
+    title: 'tests with real peers that compare times',
+    // Each uses less than a core, and its deadlines are seconds.
+    run: () => [tap(tests('interop', isTimed), ...several(2))],
   },
   // Outside CI, tests of a missing tool are skipped.
   {

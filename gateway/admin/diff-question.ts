@@ -6,6 +6,9 @@ import { failure, type Reply } from './reply.js';
 /** Old-style names have a group for each node group, and each group is a comparison. A count. */
 const MAX_GROUPS = 20;
 
+/** In place of a source: what clients are served now. */
+export const SERVED = '(served)';
+
 /** A group, and the candidates to compare by their index; `from` undefined: what is served. */
 export interface ComparedPair {
   readonly group: FailoverGroup;

@@ -10,7 +10,7 @@ import {
 import { wireText } from '../../protos/resource-name.js';
 import type { GatewayView } from '../gateway-view.js';
 import { shortTypeName } from '../telemetry/types.js';
-import { pairsFrom, type ComparedPair } from './diff-question.js';
+import { pairsFrom, SERVED, type ComparedPair } from './diff-question.js';
 import { decodedAuthority, unknownAuthority } from './known-authority.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { detailsOf, troublesOf } from './source-details.js';
@@ -53,9 +53,6 @@ export interface Diff {
   readonly differences: number;
   readonly groups: readonly GroupDiff[];
 }
-
-/** In place of a source: what clients are served now. */
-export const SERVED = '(served)';
 
 /**
  * 200 with a `Diff`; 400 for parameters that do not fit the map, 404 for an unknown authority or group, 409 if no

@@ -1,5 +1,6 @@
 /** `diff`: what would change for clients if another source were forced. */
-import { SERVED, type Diff, type DifferenceRow, type GroupDiff } from '../admin/diff.js';
+import type { Diff, DifferenceRow, GroupDiff } from '../admin/diff.js';
+import { SERVED } from '../admin/diff-question.js';
 import { adminTarget, askAdmin, errorOf, queryOf } from './admin-client.js';
 import { ADMIN_FLAGS, EXIT, type Command } from './command.js';
 import { printed, TEXT_OUTPUT } from './output.js';

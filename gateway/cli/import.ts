@@ -1,6 +1,5 @@
-/** `import`: turns the bootstrap of a client into an authority map. */
+/** `import`: turns the bootstrap of a client into an authority map. Other commands start without loading what reads it. */
 import { basename, resolve } from 'node:path';
-import { importBootstrap } from '../../config/import/import-bootstrap.js';
 import { formatProblem } from '../../config/problems.js';
 import { readRegularFile } from '../../config/regular-file.js';
 import { unreadableFile } from '../../config/unreadable-file.js';
@@ -12,18 +11,19 @@ export const importCommand: Command = {
   flags: [],
   meaning:
     'Prints the authority map for an Envoy or gRPC bootstrap (YAML or JSON), with a comment for each part that the map cannot express.',
-  run: (given, shell) => {
+  run: async (given, shell) => {
+    const { importBootstrap } = await import('../../config/import/import-bootstrap.js');
     const [file = ''] = given.positionals;
     let bytes: Buffer;
     try {
       bytes = readRegularFile(file);
     } catch (error) {
       shell.err(`${formatProblem(unreadableFile(file, resolve(file), error))}\n`);
-      return Promise.resolve(EXIT.no);
+      return EXIT.no;
     }
     const imported = importBootstrap(bytes, file, basename(file));
     if (imported.ok) shell.out(imported.yaml);
     else for (const problem of imported.problems) shell.err(`${formatProblem(problem)}\n`);
-    return Promise.resolve(imported.ok ? EXIT.ok : EXIT.no);
+    return imported.ok ? EXIT.ok : EXIT.no;
   },
 };
