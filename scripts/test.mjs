@@ -9,7 +9,7 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { dirname } from 'node:path';
 import { available } from './provision.mjs';
 
 const asked = process.argv.slice(2);
@@ -17,30 +17,11 @@ const CI = process.env.CI === 'true';
 // They take six minutes: with the rest, more than a developer waits.
 const isAttacked = CI || asked.includes('attacks');
 const bin = (name) => `node_modules/.bin/${name}`;
-// The longest files run first, so that nothing waits for one of them alone at the end.
-const LONGEST = [
-  'soak',
-  'java-control-plane-gateway',
-  'cold-start',
-  'failover',
-  'resume',
-  'old-style',
-  'documented-commands',
-  'mistakes',
-  'go-control-plane-sources',
-  'cold-outage',
-  'nats',
-  'grpc-restart',
-];
-const rankOf = (file) => {
-  const rank = LONGEST.indexOf(basename(file, '.test.js'));
-  return rank === -1 ? LONGEST.length : rank;
-};
+// tap runs the files in the order of their names: a long test with a late name would be waited for alone.
 const tests = (folder, wanted = () => true) =>
   readdirSync(`build/test/${folder}`, { recursive: true })
     .map((file) => `build/test/${folder}/${file}`)
-    .filter((file) => file.endsWith('.test.js') && wanted(file))
-    .sort((a, b) => rankOf(a) - rankOf(b));
+    .filter((file) => file.endsWith('.test.js') && wanted(file));
 const OUTPUT = '--output-file=';
 // Each wait in a test has a deadline of its own. This one, in seconds, only ends a file that hangs.
 const FILE_TIMEOUT = '--timeout=120';
@@ -83,7 +64,7 @@ const withCoverage = ['--allow-incomplete-coverage', '--coverage-report=json-sum
 // CI runs on the oldest supported Node.js; sockets, TLS and HTTP/2 may behave differently on the recommended one.
 const onNode24 = (command) => [available()['node-24'].path, ...command];
 const isOnNode24 = process.versions.node.startsWith('24.');
-const isShort = (file) => !/integration\/(memory|soak)\./.test(file);
+const isShort = (file) => !/integration\/(memory|churn)\./.test(file);
 
 const steps = [
   { tier: 'build', title: 'build', run: () => [['npm', 'run', '--silent', 'build']] },
