@@ -41,7 +41,7 @@ export interface ConnectionUser {
   fail(error: unknown): void;
 }
 
-/** By what the streams must agree in; each set holds the connections that take new streams. */
+/** Connections that take new streams, by the settings that all streams of a connection share. */
 const open = new Map<string, Set<GrpcConnection>>();
 
 /**

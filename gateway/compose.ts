@@ -137,7 +137,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     probes,
     start: async () => {
       try {
-        await tokens?.start();
+        tokens?.start();
         await Promise.all([admin.listen(), probes.listen()]);
         for (const part of [memory, client, memoryWatch, exchange, tracing]) part?.start();
         stopChores = startChores(view, room);
@@ -181,7 +181,7 @@ function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): 
   const areRightsNew = !isDeepStrictEqual(client.view.map.clients, map.clients);
   client.reload(map);
   if (areRightsNew) server.handleRulesChanged();
-  for (const client of server.clients()) client.endIfRegrouped();
+  for (const stream of server.clients()) stream.endIfRegrouped();
   for (const stream of server.loadStreams) stream.endIfRegrouped();
 }
 
@@ -326,9 +326,8 @@ function createServer(
   const { limits } = settings;
   const protocols = streamProtocols(settings, cache);
   const polled = pollProtocol(settings, cache);
-  const common = streamContext(options, cache, client);
-  const { oldStyle, clientRules, onError } = common;
-  const context = { ...common, ...maxAgeOf(limits) };
+  const context = streamContext(options, cache, client);
+  const { oldStyle, clientRules, onError } = context;
   // One half-read report takes 25 MB.
   const loadReports = new LongRequests('one_by_one');
   let streams = 0;
@@ -340,6 +339,7 @@ function createServer(
     quotas,
     onStream: (flavour, port, service, account) =>
       new ClientStream(context, {
+        ...maxAgeOf(limits),
         account,
         nodeGroupRoom: withQuota(room, account),
         id: ++streams,
@@ -353,7 +353,7 @@ function createServer(
         onEvent(event);
       };
       const stream = new ClientStream<SotwRequest, PollSession>(
-        { ...common, onEvent: ofPoll },
+        { ...context, onEvent: ofPoll },
         {
           account,
           nodeGroupRoom: withQuota(room, account),

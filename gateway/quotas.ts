@@ -84,6 +84,6 @@ class PeerRoom implements NodeGroupRoom {
 /** Streams that opened together do not all end together. */
 const MAX_AGE_JITTER = 0.1;
 
-/** @returns the age at which a new stream ends, for `ClientStreamOptions` */
+/** @returns for `ClientStreamOptions`: the age at which one stream ends, another one at each call */
 export const maxAgeOf = ({ maxStreamAgeMs }: Limits): { readonly maxAgeMs?: number } =>
   maxStreamAgeMs === 0 ? {} : { maxAgeMs: maxStreamAgeMs * (1 - MAX_AGE_JITTER * Math.random()) };

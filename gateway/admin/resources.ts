@@ -7,6 +7,7 @@ import { AS_FORMS, explainRights, type DescribedClient } from './explain-rights.
 import { explainOldStyle } from './explain-old-style.js';
 import { explainName, nameFrom, servedAs } from './explain.js';
 import { LOG_START } from '../core/cache/change-log.js';
+import type { NameState } from '../core/cache/entries.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
 import { lookUp } from './look-up.js';
@@ -46,7 +47,7 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
     }
     const state = context.gateway.cache.stateOf(typeUrl, name);
     if (state?.kind !== 'present') {
-      const reason = whyNotServed(context, group, name, typeUrl);
+      const reason = whyNotServed(context, found, state);
       const troubles = troublesOf(group.candidates, detailsOf(context));
       const why = [reason, ...troubles].join('; ');
       return failure(404, `no resource is served under this name: ${why}`, {
@@ -185,19 +186,17 @@ async function listMembers(
   return membersOf(context, memberType, asCollection);
 }
 
+/** @param state undefined: no client subscribes to the name by itself */
 function whyNotServed(
   { gateway }: AdminContext,
-  group: FailoverGroup,
-  name: ResourceName,
-  typeUrl: string,
+  { group, name, typeUrl }: Found,
+  state: Exclude<NameState, { readonly kind: 'present' }> | undefined,
 ): string {
-  for (const entry of gateway.cache.names()) {
-    if (entry.name.key !== name.key || entry.typeUrl !== typeUrl) continue;
-    const { state } = entry;
-    if (state.kind === 'absent') {
-      return state.status?.message ?? 'the source reports that it does not exist';
-    }
-    if (state.kind === 'error') return state.status.message;
+  if (state?.kind === 'absent') {
+    return state.status?.message ?? 'the source reports that it does not exist';
+  }
+  if (state?.kind === 'error') return state.status.message;
+  if (state) {
     return `requested, but no source has responded yet (group is ${group.failover.kind})`;
   }
   const covered = [...gateway.cache.globs()].some(

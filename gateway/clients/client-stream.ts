@@ -120,8 +120,6 @@ export interface StreamContext {
   readonly clientRules?: () => readonly ClientRule[] | undefined;
   /** What earlier streams were sent; absent: nothing is remembered. */
   readonly pastCollections?: PastCollections;
-  /** The gateway ends a stream at this age; default: never. Milliseconds. */
-  readonly maxAgeMs?: number;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
   /** A response was written, which the session made at this time; absent: traces are off. */
@@ -142,6 +140,8 @@ export interface ClientStreamOptions<
   /** Of the client's peer; default: the stream has no quotas. */
   readonly account?: PeerAccount;
   readonly nodeGroupRoom: NodeGroupRoom;
+  /** The gateway ends the stream at this age; default: never. Milliseconds. */
+  readonly maxAgeMs?: number;
 }
 
 export type ClientStreamEvent =
@@ -361,8 +361,7 @@ export class ClientStream<
   endIfDue(): void {
     if (this.#closed) return;
     const nowMs = this.#context.clock();
-    const { port } = this.#options;
-    const { maxAgeMs = Infinity } = this.#context;
+    const { port, maxAgeMs = Infinity } = this.#options;
     if (nowMs >= this.openedAtMs + maxAgeMs) {
       // Otherwise the client would reconnect on the same connection, to the same instance.
       port.goAway?.();

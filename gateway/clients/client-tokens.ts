@@ -4,7 +4,6 @@
  *
  * No message of this file contains a token or a part of one.
  */
-import { readFile } from 'node:fs/promises';
 import {
   createLocalJWKSet,
   errors,
@@ -14,7 +13,7 @@ import {
   type JWTVerifyOptions,
 } from 'jose';
 import type { JwtSpec } from '../../config/settings.js';
-import { UnreadableFileError } from '../../config/unreadable-file.js';
+import { readNamedFile } from '../../config/unreadable-file.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { Claims } from '../core/rights/requester.js';
 
@@ -55,11 +54,11 @@ export class ClientTokens {
     this.#options = options;
   }
 
-  /** Reads the keys, and watches the file. Rejects if the file cannot be used. */
-  async start(): Promise<void> {
-    await this.#read();
+  /** Reads the keys, and watches the file. @throws Error if the file cannot be used */
+  start(): void {
+    this.#read();
     this.#timer = setInterval(() => {
-      void this.refresh();
+      this.refresh();
     }, INTERVAL_MS);
     this.#timer.unref();
   }
@@ -68,11 +67,11 @@ export class ClientTokens {
     clearInterval(this.#timer);
   }
 
-  /** Reads the file now. Does not reject. */
-  async refresh(): Promise<void> {
+  /** Reads the file now. Does not throw. */
+  refresh(): void {
     const { onKeys } = this.#options;
     try {
-      const isNew = await this.#read();
+      const isNew = this.#read();
       this.#refused = '';
       if (isNew) onKeys({ kind: 'reloaded' });
     } catch (error) {
@@ -84,11 +83,9 @@ export class ClientTokens {
   }
 
   /** @returns whether the keys changed. @throws Error if the file is not a JWKS, or has no usable key */
-  async #read(): Promise<boolean> {
+  #read(): boolean {
     const { jwksFile } = this.#options;
-    const text = await readFile(jwksFile, 'utf8').catch((error: unknown) => {
-      throw new UnreadableFileError(jwksFile, error);
-    });
+    const text = readNamedFile(jwksFile).toString();
     if (text === this.#text) return false;
     this.#keys = createLocalJWKSet(keysIn(text, jwksFile));
     this.#text = text;

@@ -1,6 +1,6 @@
 /**
- * By what a call tells the node group of its client, beside the Node. It is read while the call opens, because the
- * transport drops the headers then.
+ * The headers and the certificate of a call. Together with the Node they decide the node group of the client. They are
+ * read while the call opens, because the transport drops the headers afterwards.
  */
 import type { ClientCertificate } from '../../authorities/index.js';
 import type { OldStyleSpec } from '../../config/model.js';

@@ -15,8 +15,7 @@ import type { ClientStream, ClientStreamEvent, Flavour, StreamPort } from './cli
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { fetchMethod } from './fetch-call.js';
 import { ClientAccounts } from '../core/quotas/client-accounts.js';
-import { quotaLimitsOf } from '../core/quotas/limits.js';
-import { Quotas, type PeerAccount } from '../core/quotas/quotas.js';
+import type { PeerAccount, Quotas } from '../core/quotas/quotas.js';
 import type { Requester } from '../core/rights/requester.js';
 import { clock } from '../clock.js';
 import { GrpcServer, type UnknownCall } from './grpc-http2.js';
@@ -34,7 +33,7 @@ export interface XdsServerOptions {
   readonly keepalive: Keepalive;
   readonly limits: Limits;
   /** What each peer may take; default: those of the limits. */
-  readonly quotas?: Quotas;
+  readonly quotas: Quotas;
   /** `clients` of the current map, which may bound a peer; absent: it has none. */
   readonly clientRules?: () => readonly ClientRule[] | undefined;
   /** Makes the shell of a new stream. */
@@ -57,9 +56,9 @@ export interface XdsServerOptions {
   readonly forwardedHeaders?: () => readonly string[];
   /** A response to a client that polls by REST cannot be written as JSON. */
   readonly onUnwritable: (typeUrl: string, reason: string) => void;
-  /** The same for a stream of load reports; absent: the server has no such method. */
+  /** Makes the shell of a new stream of load reports; absent: the server has no such method. */
   readonly onLoadStream?: (port: StreamPort, account: PeerAccount) => LoadReportStream;
-  /** For health checks; default: it is, until it drains. */
+  /** Whether the gateway is ready, for health checks; default: always. A draining server is never ready. */
   readonly isReady?: () => boolean;
   /** The certificate files of the listener changed: the new ones are in use, or were refused. */
   readonly onTls: (event: TlsEvent) => void;
@@ -115,7 +114,7 @@ export class XdsServer {
   constructor(options: XdsServerOptions) {
     this.#options = options;
     this.#turns = new Turns(options.onError);
-    this.#quotas = options.quotas ?? new Quotas(quotaLimitsOf(options.limits));
+    this.#quotas = options.quotas;
     this.#accounts = new ClientAccounts(this.#quotas, options.clientRules ?? (() => undefined));
     this.#authentication = options.authentication ?? new ClientAuthentication(undefined);
     this.#health = new HealthService({

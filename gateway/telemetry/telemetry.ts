@@ -79,7 +79,7 @@ export class Telemetry {
     const lossOf = this.#sources.lossOf.bind(this.#sources);
     this.#groups = new GroupTelemetry(sinks, lossOf);
     this.#clients = new ClientTelemetry(sinks, types, streamLog);
-    this.#quotas = new QuotaTelemetry(log, this.metrics, this.#clock);
+    this.#quotas = new QuotaTelemetry(sinks);
     this.#reloads = new MapReloads(this.metrics, options.wallClock ?? Date.now);
     this.loads = new LoadTelemetry(sinks, streamLog);
     this.peers = new PeerTelemetry(sinks, this.onHandlerError.bind(this));

@@ -29,7 +29,7 @@ export interface CandidateFacts {
   /** Its stream has had a first response and is still open. */
   readonly live: boolean;
   readonly liveSinceMs: number;
-  /** When it responded for the first time since it last failed; the end of a stable stream is no failure. null: not yet. */
+  /** When it first responded after its last failure; null: it has not responded since (source-health.ts). */
   readonly wellSinceMs: number | null;
   /** When its last stream with a response ended; NEVER_MS: there was none. */
   readonly lostSinceMs: number;

@@ -4,13 +4,9 @@
  * counts as whole once no member came for `switch_wait` plus a margin.
  */
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import type { Asked } from './candidate-content.js';
 
 /** A demanded glob. */
-interface Asked {
-  readonly typeUrl: string;
-  readonly name: ResourceName;
-}
-
 /** A glob that the source answered, but whose members may not all have come. */
 interface WholeWait<Demand> {
   readonly demand: Demand;

@@ -72,7 +72,7 @@ export class Redirects {
     let links = this.#links.get(typeUrl, globKey);
     if (!links) this.#links.set(typeUrl, globKey, (links = new Map<string, Link>()));
     links.set(name.key, link);
-    // What it was before may be a redirect that nobody followed (seed 306539).
+    // The content before may be a redirect that the gateway did not follow: then it was not served (seed 306539).
     link.open(known ? known.served : before?.redirect ? undefined : before);
     known?.close();
     this.#judgeThoseBehind(link, 0);

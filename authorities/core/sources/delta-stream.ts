@@ -61,13 +61,17 @@ const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 
 export class DeltaStream implements SourceStream {
+  readonly #contents: SourceContents;
+  readonly #options: DeltaStreamOptions;
+  /** Number of streams opened so far. */
+  #streams = 0;
+  /** Smaller once the server found a request too large. */
+  #maxRequestBytes = MAX_REQUEST_BYTES;
+
+  // State of the present stream; `handleOpened` resets it.
   #isStuck = false;
   /** Wildcards that the stream left, and whose members it had sent. */
   readonly #leftWildcards = new Set<string>();
-  readonly #contents: SourceContents;
-  readonly #options: DeltaStreamOptions;
-
-  // State of the present stream; `handleOpened` resets it.
   readonly #node: NodeSender;
   readonly #acks = new AckQueue<DeltaRequest>();
   /** Types whose first request is due, in order. */
@@ -89,10 +93,6 @@ export class DeltaStream implements SourceStream {
   readonly #intake: ResourceIntake;
   readonly #fresh: FreshResume;
   readonly inPortions = new ResponseInPortions();
-  /** Number of streams opened so far. */
-  #streams = 0;
-  #maxRequestBytes = MAX_REQUEST_BYTES;
-  /** Of the present stream. */
   #largestSentBytes = 0;
 
   // Changes of subscriptions. A change made while no stream is open is not kept here:

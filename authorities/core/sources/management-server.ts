@@ -298,11 +298,12 @@ export class ManagementServer implements Source {
     this.#noteRead(this.#stream.handleMessage(bytes, times), nowMs);
   }
 
-  /** Portions of a response are left, or what came behind it. Call `continueResponse` soon. */
+  /** See `Source.isComparing`. */
   get isComparing(): boolean {
     return this.#stream.isComparing === true;
   }
 
+  /** Portions of a response are left, or what came behind it. Call `continueResponse` soon. */
   get isMidResponse(): boolean {
     return this.#stream.inPortions.isMidResponse || this.#behind.first !== undefined;
   }

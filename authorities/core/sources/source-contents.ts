@@ -434,7 +434,7 @@ export class SourceContents {
     this.timeOut(subscription, error);
   }
 
-  /** What is held of this name is its answer. */
+  /** The held content answers the name. */
   confirm(subscription: SourceSubscription): void {
     this.#settle(subscription, 'present', false);
   }

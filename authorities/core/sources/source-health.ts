@@ -44,7 +44,10 @@ interface Memory {
   /** When short-lived streams ended, within the window. */
   readonly shortStreamEndsMs: readonly number[];
   readonly tripped: TripReason | null;
-  /** The first response since the last failure. The end of a stable stream is none, nor what the gateway ends. */
+  /**
+   * When the source first responded after its last failure; null: it has not responded since. No failures: the end of a
+   * stable stream, and a stream that the gateway ends, or that ends because of a type.
+   */
   readonly wellSinceMs: number | null;
   /** When a nudge last skipped the rest of a backoff. */
   readonly nudgedAtMs: number | null;

@@ -6,7 +6,7 @@ export interface SourceFacts {
   /** It responds now. */
   readonly live: boolean;
   readonly liveSinceMs: number;
-  /** When it responded for the first time since it last failed; the end of a stable stream is no failure. null: not yet. */
+  /** See `wellSinceMs` of source-health.ts. */
   readonly wellSinceMs: number | null;
   /** When its last stream with a response ended. Absent: it is live, or there was none. */
   readonly lostSinceMs?: number;

@@ -15,7 +15,7 @@ const PARTINGS = ['unsubscribed', 'disconnected'] as const satisfies readonly Pa
 /** An entry that lingers no longer. */
 export interface Parted<Entry> {
   readonly entry: Entry;
-  /** When its last subscriber left; -Infinity: that does not matter, since nobody will come back for it. */
+  /** When its last subscriber left; -Infinity: the entry was retired, and no client returns to it. */
   readonly leftMs: number;
 }
 
@@ -37,7 +37,7 @@ export class Lingering<Entry> {
     disconnected: new Map(),
     unsubscribed: new Map(),
   };
-  /** Entries that nobody will come back for. */
+  /** Entries to which no client returns. */
   readonly #retired = new Set<Entry>();
   readonly #lingerMs: Readonly<Record<Parting, number>>;
   readonly #maxEntries: number;

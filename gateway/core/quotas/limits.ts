@@ -65,19 +65,3 @@ export const SETTING_OF: Readonly<Record<Quota, string>> = {
   first_syncs: 'limits.max_first_syncs',
   buffered: 'limits.max_buffered',
 };
-
-/**
- * May a peer take one more of a quota that all peers share? A peer may hold at most `share` of
- * what the others leave free (dynamic thresholds: Choudhury and Hahne, 1998). So one greedy peer leaves
- * the rest free, several greedy peers still leave some, and a lone peer (a whole fleet behind one
- * address) gets `share` of everything.
- *
- * @param held by this peer
- * @param used by all peers, this one included
- * @param share above 0, at most 1
- */
-export function mayTakeMore(held: number, used: number, limit: number, share: number): boolean {
-  if (used >= limit) return false;
-  // With `others = used - held`: held < share × (limit - others).
-  return held < share * (limit - used + held);
-}

@@ -4,14 +4,7 @@
  */
 import type { Chunks } from '../../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
-import {
-  mayTakeMore,
-  QUOTAS,
-  SETTING_OF,
-  type PeerLimits,
-  type Quota,
-  type QuotaLimits,
-} from './limits.js';
+import { QUOTAS, SETTING_OF, type PeerLimits, type Quota, type QuotaLimits } from './limits.js';
 import { RequestRate } from './request-rate.js';
 
 /** `global`: all peers together; `peer`: this peer; `memory`: the process has no room for more. */
@@ -189,7 +182,11 @@ export class PeerAccount {
     return this.#held[quota] / this.#mostOf(quota);
   }
 
-  /** The peer's bound at present: its own, or its share of what the others leave. */
+  /**
+   * The peer's bound at present: its own, or its share of what the others leave free (dynamic thresholds: Choudhury and
+   * Hahne, 1998). So one greedy peer leaves the rest free, several greedy peers still leave some, and a lone peer (a
+   * whole fleet behind one address) gets that share of everything.
+   */
   #mostOf(quota: Quota): number {
     const { global, peerShare } = this.#quotas.limits;
     const others = this.#quotas.used(quota) - this.#held[quota];
@@ -199,13 +196,9 @@ export class PeerAccount {
   /** @returns why the peer gets no more; undefined: it may take one more */
   refusal(quota: Quota): QuotaScope | undefined {
     const { isShort, limits } = this.#quotas;
-    const held = this.#held[quota];
-    const used = this.#quotas.used(quota);
-    const limit = limits.global[quota];
     if (isShort && !GO_ON_WHEN_SHORT.has(quota)) return 'memory';
-    if (used >= limit) return 'global';
-    if (this.#isAtOwnLimit(quota)) return 'peer';
-    return mayTakeMore(held, used, limit, limits.peerShare) ? undefined : 'peer';
+    if (this.#quotas.used(quota) >= limits.global[quota]) return 'global';
+    return this.#held[quota] < this.#mostOf(quota) ? undefined : 'peer';
   }
 
   #isAtOwnLimit(quota: Quota): boolean {

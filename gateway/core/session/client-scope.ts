@@ -26,9 +26,8 @@ import {
 import type { ClientScope } from './asked-name.js';
 
 /**
- * The bound of what the gateway keeps of a Node: all of it if a source gets it or groups differ by it, else
- * the fields of `differ_by`. An Envoy lists its extensions in 60 kB,
- * and meshes add metadata of tens of kB.
+ * The gateway keeps at most this much of a Node. It keeps the whole Node if a source gets it or groups differ by it,
+ * otherwise only the fields of `differ_by`. The extensions that an Envoy lists take 60 kB; meshes add metadata of tens of kB.
  */
 const MAX_NODE_BYTES = 262_144;
 

@@ -27,7 +27,7 @@ export interface TypeSubscriptions {
   readonly awaitsReplacement: boolean;
   /** Is there content that could be sent now, apart from the push order? */
   mayAdd(nowMs: number): boolean;
-  /** Does the first set for a resuming client wait, and may it bring what its routes name? */
+  /** Is the first set of a resuming client held back, and may it contain clusters that its routes name? */
   holdsFirstSet(nowMs: number): boolean;
   /** When content, or removals, began to wait for other types. Undefined: not waiting. */
   waitingSinceMs: number | undefined;

@@ -178,10 +178,7 @@ export class AllRequiredResponses implements Responses {
       .map(({ glob }) => ({ typeUrl, sample: glob, held, lost: isUnknown ? 0 : lost }));
   }
 
-  /**
-   * Only a collection brings clusters that the client does not name. A client that names all of them names a new one once it
-   * has the route.
-   */
+  /** Only a collection can bring clusters that the client did not name, so only then do routes wait for the set. */
   holdsFirstSet(nowMs: number): boolean {
     if (this.#of.globs.size === 0) return false;
     return this.isUndecided || nowMs < (this.heldUntilMs ?? -Infinity);

@@ -261,7 +261,7 @@ export class SotwSubscriptions
     return this.names.get(text) ?? this.globs.get(text) ?? this.refused.get(text);
   }
 
-  /** How many names the present request drops, asked once: they leave their room to its new names. */
+  /** The number of names that the request drops. Their quota is free for its new names. Call it once for each request. */
   readonly #takeLeaving = (): number => {
     const kept = new Set(
       this.#texts.map((text) => this.#known(text) ?? this.#knownOtherwise(text)),

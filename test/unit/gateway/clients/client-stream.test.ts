@@ -524,7 +524,7 @@ t.test('on a per-type method another type is INVALID_ARGUMENT, and names both ty
 });
 
 t.test('a stream ends at its maximum age, and its client is asked to connect anew', (t) => {
-  const { ended, now, stream, wentAway } = setUp({}, ADS, { maxAgeMs: 1_000 });
+  const { ended, now, stream, wentAway } = setUp({}, ADS, {}, { maxAgeMs: 1_000 });
   now.ms = 999;
   stream.endIfDue();
   t.equal(ended.length, 0);

@@ -3,6 +3,8 @@
  * no message quotes it; broken keys never replace working ones.
  * Method: tokens and key files of a test issuer.
  */
+import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { ClientAuthentication } from '../../../../gateway/clients/client-authentication.js';
 import { ClientTokens, type KeysEvent } from '../../../../gateway/clients/client-tokens.js';
@@ -30,7 +32,7 @@ async function setUp(t: Test) {
 t.test('a valid token gives its claims and its remaining time (RFC 7519)', async (t) => {
   const { tokens, verify } = await setUp(t);
   t.match(await verify(), { ok: false, status: { message: 'the gateway has no keys yet' } });
-  await tokens.start();
+  tokens.start();
   const verified = await verify({ expiresInS: 100 });
   t.match(verified, { ok: true, claims: { sub: 'edge', iss: ISSUER } });
   const leftMs = verified.ok ? verified.validForMs : 0;
@@ -50,7 +52,7 @@ const REFUSED: readonly (readonly [TokenOptions, message: string])[] = [
 
 t.test('a token is refused with UNAUTHENTICATED and a reason, in plain words', async (t) => {
   const { tokens, verify } = await setUp(t);
-  await tokens.start();
+  tokens.start();
   for (const [options, message] of REFUSED) {
     const status = { code: STATUS_CODE.unauthenticated, message };
     t.strictSame(await verify(options), { ok: false, status }, message);
@@ -60,7 +62,7 @@ t.test('a token is refused with UNAUTHENTICATED and a reason, in plain words', a
 
 t.test('a text that is not a token is refused, and never quoted', async (t) => {
   const { issuer, tokens } = await setUp(t);
-  await tokens.start();
+  tokens.start();
   const good = await issuer.issue({ sub: 'edge' });
   const [header = '', payload = '', signature = ''] = good.split('.');
   const none = Buffer.from('{"alg":"none"}').toString('base64url');
@@ -82,7 +84,7 @@ t.test('a text that is not a token is refused, and never quoted', async (t) => {
 t.test('of several keys, one has to verify a token that names none', async (t) => {
   const { issuer, tokens, verify } = await setUp(t);
   issuer.publish(0, 1);
-  await tokens.start();
+  tokens.start();
   t.match(await verify({ kid: undefined, key: 1 }), { ok: true });
   t.match(await verify({ kid: undefined, key: 1, expiresInS: -60 }), {
     status: { message: 'the token has expired' },
@@ -98,11 +100,11 @@ t.test(
   'new keys count once the file has them; a broken file keeps the old ones, said once',
   async (t) => {
     const { issuer, events, tokens, verify } = await setUp(t);
-    await tokens.start();
-    await tokens.refresh();
+    tokens.start();
+    tokens.refresh();
     t.strictSame(events, []);
     issuer.publish(1);
-    await tokens.refresh();
+    tokens.refresh();
     t.strictSame(events, [{ kind: 'reloaded' }]);
     t.match([await verify({ key: 0 }), await verify({ key: 1 })], [{ ok: false }, { ok: true }]);
     for (const [text, problem] of [
@@ -113,15 +115,15 @@ t.test(
       ['{"keys":[null,{"kty":"oct","k":"c2VjcmV0"}]}', 'has no RSA, EC or OKP key'],
     ] as const) {
       issuer.write(text);
-      await tokens.refresh();
+      tokens.refresh();
       t.strictSame(events.at(-1), { kind: 'refused', reason: `${issuer.file} ${problem}` });
       t.match(await verify({ key: 1 }), { ok: true });
     }
     const count = events.length;
-    await tokens.refresh();
+    tokens.refresh();
     t.equal(events.length, count);
     issuer.publish(1);
-    await tokens.refresh();
+    tokens.refresh();
     t.equal(events.length, count, 'the keys in use came back');
   },
 );
@@ -129,7 +131,14 @@ t.test(
 t.test('a gateway does not start with keys that cannot be used', async (t) => {
   const { issuer, tokens } = await setUp(t);
   issuer.write('no keys');
-  await t.rejects(tokens.start(), { message: `${issuer.file} is not JSON` });
+  t.throws(() => { tokens.start(); }, { message: `${issuer.file} is not JSON` });
+});
+
+t.test('the gateway does not wait for the writer of a pipe in place of the keys', async (t) => {
+  const { issuer, tokens } = await setUp(t);
+  rmSync(issuer.file);
+  execFileSync('mkfifo', [issuer.file]);
+  t.throws(() => { tokens.start(); }, { code: 'unreadable_file', message: /is a pipe/ });
 });
 
 t.test('more than one authorization header is refused', async (t) => {

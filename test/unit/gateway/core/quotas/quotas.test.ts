@@ -5,7 +5,6 @@
 import t from 'tap';
 import { DEFAULT_LIMITS } from '../../../../../config/limits.js';
 import {
-  mayTakeMore,
   QUOTAS,
   quotaLimitsOf,
   type QuotaLimits,
@@ -60,11 +59,15 @@ t.test('the defaults hold a fleet of 10,000 Envoys with load reports behind one 
   t.end();
 });
 
-t.test('whatever peers take and give back: the sum stays within the limit', (t) => {
-  t.notOk(mayTakeMore(0, 10, 10, 1));
-  t.ok(mayTakeMore(9, 9, 10, 1), 'a share of 1 bounds nobody');
-  t.ok(mayTakeMore(0, 9, 10, 0.5), 'a new peer gets the last one');
-  t.notOk(mayTakeMore(5, 5, 10, 0.5));
+t.test('a share of 1 bounds nobody, and a new peer gets the last one of any share', (t) => {
+  const all = new Quotas(limitsOf(10, 1));
+  t.equal(fill(all.account('a')), 10);
+  t.equal(all.account('b').refusal('streams'), 'global');
+  const half = new Quotas(limitsOf(10, 0.5));
+  t.equal(fill(half.account('a')), 5);
+  t.equal(half.account('a').refusal('streams'), 'peer');
+  half.account('b').change('streams', 4);
+  t.equal(half.account('c').refusal('streams'), undefined);
   t.end();
 });
 
