@@ -1,5 +1,5 @@
 /**
- * The circuit breaker of one source: opossum around "connect → first response" of each attempt.
+ * The circuit breaker of one source: opossum around "first request → first response" of each attempt.
  *
  * A breaker guards calls with a result. A stream has none, but an attempt up to its first response
  * has one. source-health.ts decides when to trip, since a failure rate cannot express its rules

@@ -58,6 +58,8 @@ export class SourceConnection {
         this.#dial(effect.epoch);
         return;
       case 'send':
+        // Not from the dial: a stream on which nothing was requested yet owes no response (`prewarm: connected`).
+        if (this.#attempt) this.#guarded ??= this.#guard();
         this.#attempt?.send(effect);
         return;
       case 'pause':
@@ -67,7 +69,7 @@ export class SourceConnection {
         this.#attempt?.resume?.();
         return;
       case 'up':
-        this.#guarded?.succeeded();
+        (this.#guarded ?? this.#guard()).succeeded();
         return;
       case 'hang_up':
         this.#drop();
@@ -113,10 +115,6 @@ export class SourceConnection {
     this.#drop();
     this.#epoch = epoch;
     this.#files.noteUsed();
-    this.#guarded = this.#breaker.attempt((reason) => {
-      if (epoch !== this.#epoch) return;
-      this.#endWith({ code: STATUS_CODE.unavailable, message: reason, detectedBy: 'deadline' });
-    });
     const tell = (event: AttemptEvent): void => {
       this.#handlers.onEvent(epoch, event);
     };
@@ -149,6 +147,15 @@ export class SourceConnection {
       }, probeIntervalMs);
       this.#probeTimer.unref();
     }
+  }
+
+  /** Until it is settled, or until the first response of the present attempt is overdue. */
+  #guard(): GuardedAttempt {
+    const epoch = this.#epoch;
+    return this.#breaker.attempt((reason) => {
+      if (epoch !== this.#epoch) return;
+      this.#endWith({ code: STATUS_CODE.unavailable, message: reason, detectedBy: 'deadline' });
+    });
   }
 
   /** Not HTTP/2 pings: servers limit them, and a proxy may answer them for a dead process. */

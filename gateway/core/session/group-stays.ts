@@ -7,14 +7,21 @@
 /** Clients that are remembered, also after they left. A count. */
 const MAX_CLIENTS = 10_000;
 
+/** What keeps a node group. */
+interface Group {
+  /** Number of its open streams. */
+  streams: number;
+  /** Number of the clients whose newest stream was in it. */
+  clients: number;
+}
+
 export class GroupStays {
   readonly #onDeserted: (scope: string) => void;
-  /** By scope, for those with open streams: their number. */
-  readonly #streams = new Map<string, { count: number }>();
+  readonly #groups = new Map<string, Group>();
   /** By client: the scope of its newest stream; the client that came last is the last. */
   readonly #newest = new Map<string, string>();
 
-  /** @param onDeserted a node group without streams, whose last client is in another group */
+  /** @param onDeserted a node group without streams, whose clients are all in other groups */
   constructor(onDeserted: (scope: string) => void) {
     this.#onDeserted = onDeserted;
   }
@@ -26,15 +33,11 @@ export class GroupStays {
    * @returns call it when the stream ends
    */
   enter(client: string | undefined, scope: string): () => void {
-    const streams = this.#streams.get(scope) ?? { count: 0 };
-    this.#streams.set(scope, streams);
-    streams.count++;
+    this.#groupOf(scope).streams++;
     if (client !== undefined) this.#move(client, scope);
     return () => {
-      if (--streams.count > 0) return;
-      this.#streams.delete(scope);
-      const newest = client === undefined ? undefined : this.#newest.get(client);
-      if (newest !== undefined && newest !== scope) this.#onDeserted(scope);
+      this.#groupOf(scope).streams--;
+      this.#leave(scope, client !== undefined);
     };
   }
 
@@ -42,10 +45,29 @@ export class GroupStays {
     const before = this.#newest.get(client);
     this.#newest.delete(client);
     this.#newest.set(client, scope);
-    const [oldest] = this.#newest.keys();
-    if (oldest !== undefined && this.#newest.size > MAX_CLIENTS) this.#newest.delete(oldest);
-    if (before !== undefined && before !== scope && !this.#streams.has(before)) {
-      this.#onDeserted(before);
+    this.#groupOf(scope).clients++;
+    if (before !== undefined) {
+      this.#groupOf(before).clients--;
+      this.#leave(before, true);
     }
+    const [oldest] = this.#newest;
+    if (!oldest || this.#newest.size <= MAX_CLIENTS) return;
+    this.#newest.delete(oldest[0]);
+    this.#groupOf(oldest[1]).clients--;
+    this.#leave(oldest[1], false);
+  }
+
+  #groupOf(scope: string): Group {
+    let group = this.#groups.get(scope);
+    if (!group) this.#groups.set(scope, (group = { streams: 0, clients: 0 }));
+    return group;
+  }
+
+  /** @param isKnown the client is in another group now, if the group has no clients left */
+  #leave(scope: string, isKnown: boolean): void {
+    const { streams, clients } = this.#groupOf(scope);
+    if (streams > 0 || clients > 0) return;
+    this.#groups.delete(scope);
+    if (isKnown) this.#onDeserted(scope);
   }
 }

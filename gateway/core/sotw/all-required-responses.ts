@@ -12,7 +12,7 @@ import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
 import { placeholderCluster } from './placeholder.js';
 import { dutyOf, MAYBE_HELD, wantedOf } from '../session/holdings.js';
-import { isDoubtful, isKnown, isUnreachable } from '../cache/entries.js';
+import { isDoubtful, isKnown, isStuck, isUnreachable } from '../cache/entries.js';
 import { isIncluded, wholeContentOf } from './set-draft.js';
 import type { Doubted, SetLoss } from './set-losses.js';
 import {
@@ -187,7 +187,7 @@ export class AllRequiredResponses implements Responses {
   /** May the client hold resources that no source has answered yet? */
   get isUndecided(): boolean {
     if (!this.#of.isResuming || this.#hasSpoken) return false;
-    return [...this.#of.unknown].some(({ entry }) => !isUnreachable(entry));
+    return [...this.#of.unknown].some(({ entry }) => mayStillBeAnswered(entry));
   }
 
   /**
@@ -508,5 +508,10 @@ export class AllRequiredResponses implements Responses {
     return errors;
   }
 }
+
+/** The guard has still to decide, or a source has still to answer; an alternative has sent all that it has. */
+const mayStillBeAnswered = (entry: SotwName['entry'] | SotwGlob['entry']): boolean =>
+  !isStuck(entry) ||
+  ('collection' in entry && entry.collection.isDoubted && entry.error === undefined);
 
 const edsKeyOf = (cluster: Projection | undefined): string => cluster?.edsKey ?? '';

@@ -43,6 +43,22 @@ t.test('a group is deserted when its last stream ends after its client entered a
   t.end();
 });
 
+t.test(
+  'a group stays for a client that lost its connection, though another one left for good',
+  (t) => {
+    const { stays, taken } = start();
+    stays.enter('lost', 'a')();
+    stays.enter('moves', 'a')();
+    const leave = stays.enter('moves', 'b');
+    t.strictSame(taken(), [], 'the lost one may come back');
+    stays.enter('lost', 'c');
+    t.strictSame(taken(), ['a']);
+    leave();
+    t.strictSame(taken(), []);
+    t.end();
+  },
+);
+
 t.test('a client that cannot be told from others deserts nothing', (t) => {
   const { stays, taken } = start();
   stays.enter(undefined, 'a')();

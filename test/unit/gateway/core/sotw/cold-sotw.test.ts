@@ -8,7 +8,7 @@ import t from 'tap';
 import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
-import { CDS, LDS, SDS, cds, lds, sds } from '../../../../support/mesh-names.js';
+import { CDS, LDS, RDS, SDS, cds, lds, rds, sds } from '../../../../support/mesh-names.js';
 import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
 import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
 
@@ -555,3 +555,32 @@ t.test('without an ACK four answers of a type follow one second apart (invariant
   );
   t.end();
 });
+
+t.test(
+  'a collection that only an alternative answered holds back no other authority, and no route',
+  (t) => {
+    const { client, directory, saidAfter } = setUp();
+    const elsewhere = cds('g/*').replace('cloud', 'other');
+    for (const one of ['a', 'b']) directory.put(LDS, lds(`g/${one}`), 'v1');
+    directory.put(RDS, rds('r'), 'v1');
+    const asked = [
+      [CDS, elsewhere, 'abc.1'],
+      [LDS, lds('g/*'), 'abc.3'],
+      [RDS, rds('r'), 'abc.1'],
+    ] as const;
+    for (const [typeUrl, name, versionInfo] of asked) {
+      client.type(typeUrl).names = [name];
+      client.send({ typeUrl, versionInfo, names: [name] });
+    }
+    directory.answer((_, typeUrl) => typeUrl !== CDS);
+    directory.answerWithoutProof();
+    const first = [...client.settle().map(said), ...saidAfter(SWITCH_WAIT_MS)];
+    t.strictSame(first.sort(), [
+      ['Listener', 'g/a=v1', 'g/b=v1'],
+      ['RouteConfiguration', 'r=v1'],
+    ]);
+    directory.put(RDS, rds('r'), 'v2');
+    t.equal(saidAfter(0).length, 1);
+    t.end();
+  },
+);
