@@ -234,6 +234,11 @@ export class Polls {
     };
   }
 
+  /** Could a session give way? */
+  get hasIdle(): boolean {
+    return this.#idle.size > 0;
+  }
+
   /** Ends the session that has been idle for the longest time. @returns whether there was one. */
   giveWay(): boolean {
     for (const lease of this.#idle.values()) {

@@ -404,15 +404,19 @@ export class XdsServer {
   /** Before the client is known, since a refusal at this point costs least. */
   #earlyRefusal(connectionKey: string): RpcStatus | undefined {
     const account = this.#quotas.account(connectionKey);
-    // With a token, the client has an account of its own.
-    const isUndecided = this.#authentication.readsTokens && account.refusal('streams') === 'peer';
-    return isUndecided ? undefined : this.#refusal(account);
+    const scope = account.refusal('streams');
+    // With a token, the client has an account of its own. And an idle poll gives way to a known client only.
+    const isUndecided =
+      (scope === 'peer' && this.#authentication.readsTokens) ||
+      (scope === 'global' && this.#polls.hasIdle);
+    return isUndecided && !this.#draining ? undefined : this.#refusal(account);
   }
 
   #refusal(account: PeerAccount): RpcStatus | undefined {
     if (this.#draining) return SHUTTING_DOWN;
     // A client that polls and is idle loses little.
-    if (account.refusal('streams') === 'global' && this.#polls.giveWay()) return undefined;
+    const isFull = account.refusal('streams') === 'global';
+    if (isFull && account.mayReplace('streams') && this.#polls.giveWay()) return undefined;
     return account.ask('streams');
   }
 }

@@ -120,6 +120,10 @@ export class DeltaStream implements SourceStream {
     return this.#isStuck;
   }
 
+  get typeCount(): number {
+    return Math.max(this.#begunTypes.size, this.#acknowledgedTypes.size);
+  }
+
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;

@@ -69,6 +69,8 @@ const MAX_WAITING_ACK_BYTES = 1_024 * 1_024;
 
 /** A stream that the gateway replaces is at least this old. Milliseconds. */
 const RESTART_AFTER_MS = 10_000;
+/** A stream is replaced when it has requested more types that nobody wants any more. Clients may invent types. A count. */
+const MAX_LEFT_TYPES = 1_000;
 
 /** A source whose resources had no room gets a new stream no sooner than this after the last. Milliseconds. */
 const ROOM_AFTER_MS = 60_000;
@@ -486,8 +488,17 @@ export class ManagementServer implements Source {
   }
 
   #restartIfStuck(nowMs: number): void {
-    if (nowMs < (this.#stuckUntilMs() ?? Infinity)) return;
-    this.#restart('only a new stream makes the source send a name again', nowMs);
+    const reason = this.#restartReason();
+    if (reason !== undefined && nowMs >= (this.#stuckUntilMs() ?? Infinity)) {
+      this.#restart(reason, nowMs);
+    }
+  }
+
+  /** Why the stream must be replaced; undefined: it need not. */
+  #restartReason(): string | undefined {
+    if (this.#stream.mustRestart) return 'only a new stream makes the source send a name again';
+    const left = this.#stream.typeCount - this.contents.typeCount;
+    return left > MAX_LEFT_TYPES ? 'most of its types are not subscribed any more' : undefined;
   }
 
   /**
@@ -496,7 +507,7 @@ export class ManagementServer implements Source {
    * causing many streams.
    */
   #stuckUntilMs(): number | undefined {
-    if (!this.#stream.mustRestart || this.#health.kind !== 'live') return undefined;
+    if (this.#restartReason() === undefined || this.#health.kind !== 'live') return undefined;
     return this.#health.sinceMs + RESTART_AFTER_MS;
   }
 

@@ -170,6 +170,10 @@ export class SotwStream implements SourceStream {
     return this.#isStuck;
   }
 
+  get typeCount(): number {
+    return this.#types.size;
+  }
+
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     const state = this.#types.get(subscription.typeUrl);

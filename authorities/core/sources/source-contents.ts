@@ -210,6 +210,11 @@ export class SourceContents {
     return this.#types.keys();
   }
 
+  /** Number of the types that are subscribed. */
+  get typeCount(): number {
+    return this.#types.size;
+  }
+
   #collectionsOf(typeUrl: string): Iterable<Collection> {
     return this.#types.get(typeUrl)?.values() ?? [];
   }

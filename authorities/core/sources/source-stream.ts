@@ -109,6 +109,8 @@ export interface SourceStream {
   owesResponse(): boolean;
   /** Only a new stream can make the server send what is subscribed. */
   readonly mustRestart: boolean;
+  /** Number of the types of which the present stream keeps something, subscribed or not. */
+  readonly typeCount: number;
   /** The server sent nothing, but it is alive. */
   handleQuietResume(nowMs: number): void;
   /** Is there a request to write? Changes are merged until it is polled. */

@@ -9,11 +9,12 @@
  *    │                         │
  *    └──the stream ends soon──▶ doubted ──tried alone: the stream ends──▶ refused ──later──▶ doubted
  *
- * A trusted type is not doubted, so the restart of a source delays nothing that it serves.
+ * A trusted type is not doubted, so neither the restart of a source delays what it serves, nor a stream that was opened
+ * while no client requested the type.
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
-import { typeRank } from '../../../protos/type-urls.js';
+import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { isRefusal, type StreamEnd } from './source-health.js';
 
 /** A source that ends the stream for a request does so within a round trip and some work. */
@@ -25,8 +26,11 @@ const BETWEEN_TRIALS_MS = 10_000;
 const BETWEEN_TRIALS_MAX_MS = 300_000;
 /** In this time after a verdict, the gateway doubts each new type. */
 const WARY_MS = 3_600_000;
-/** Verdicts about types that no client requests any more. Clients may invent types. A count. */
-const MAX_UNWANTED = 1_000;
+/** Verdicts about types that no client requests any more, and trusted types. Clients may invent types. A count. */
+const MAX_KEPT = 1_000;
+
+/** Clients did not invent these. */
+const KNOWN: ReadonlySet<string> = new Set(Object.values(TYPE_URL));
 
 const OK = 0;
 
@@ -35,6 +39,8 @@ interface Doubt {
   readonly refusal: RpcStatus | undefined;
   readonly tryFromMs: number;
   readonly verdicts: number;
+  /** Number of its trials without any response of the source. */
+  silent: number;
 }
 
 interface Trial {
@@ -44,17 +50,19 @@ interface Trial {
 
 export class TypeTrials {
   readonly #retryMaxMs: number;
-  /** Types that the source has answered, or that a stream survived. */
+  /** Types that the source has answered, or that a stream survived; the newest last. */
   readonly #trusted = new Set<string>();
   /** By type: when the present stream requested it first, for types without any response so far. */
   readonly #requestedMs = new Map<string, number>();
-  /** In the order of their trials. */
   readonly #doubts = new Map<string, Doubt>();
   #trial: Trial | undefined;
   /** When a subscribed type may be due for its trial; -Infinity: look. */
   #lookMs = Infinity;
+  /** First verdicts about a type, and the time of the last one. */
   #verdicts = 0;
   #lastVerdictMs = -Infinity;
+  /** When a stream ended because of a type. */
+  #lastEndMs = -Infinity;
 
   /** @param retryMaxMs the longest time until a refused type is tried again */
   constructor(retryMaxMs: number) {
@@ -83,10 +91,9 @@ export class TypeTrials {
   }
 
   #forgetUnwanted(wanted: ReadonlySet<string>): void {
-    for (const typeUrl of this.#trusted) if (!wanted.has(typeUrl)) this.#trusted.delete(typeUrl);
     const unwanted = [...this.#doubts].filter(([typeUrl]) => !wanted.has(typeUrl));
     const verdicts = unwanted.filter(([, { refusal }]) => refusal !== undefined);
-    const kept = new Set(verdicts.slice(-MAX_UNWANTED).map(([typeUrl]) => typeUrl));
+    const kept = new Set(verdicts.slice(-MAX_KEPT).map(([typeUrl]) => typeUrl));
     for (const [typeUrl] of unwanted) if (!kept.has(typeUrl)) this.#doubts.delete(typeUrl);
   }
 
@@ -120,7 +127,9 @@ export class TypeTrials {
     isLive: boolean,
     nowMs: number,
   ): { isExplained: boolean; refused?: string } {
-    if (!isLive) this.#putTrialLast();
+    // Its trial had no response. If another type has one, the source is well.
+    const doubt = this.#doubts.get(this.#trial?.typeUrl ?? '');
+    if (!isLive && doubt) doubt.silent++;
     if (!this.#mayBlameType(end, isLive)) return { isExplained: false };
     const soon = [...this.#requestedMs].filter(([, atMs]) => nowMs < atMs + SOON_MS);
     const [only, ...more] = soon.map(([typeUrl]) => typeUrl);
@@ -147,18 +156,9 @@ export class TypeTrials {
     return end.code !== STATUS_CODE.unavailable && (!isRefusal(end) || this.#trusted.size > 0);
   }
 
-  /** Its trial had no response. If another type has one, the source is well. */
-  #putTrialLast(): void {
-    const { typeUrl = '' } = this.#trial ?? {};
-    const doubt = this.#doubts.get(typeUrl);
-    if (!doubt) return;
-    this.#doubts.delete(typeUrl);
-    this.#doubts.set(typeUrl, doubt);
-  }
-
   #doubt(typeUrl: string, nowMs: number): void {
     if (this.#doubts.has(typeUrl)) return;
-    this.#doubts.set(typeUrl, { refusal: undefined, tryFromMs: nowMs, verdicts: 0 });
+    this.#doubts.set(typeUrl, { refusal: undefined, tryFromMs: nowMs, verdicts: 0, silent: 0 });
   }
 
   #convict(typeUrl: string, { code, message }: StreamEnd, nowMs: number): void {
@@ -169,15 +169,27 @@ export class TypeTrials {
       message: `the source ends each stream that requests this type, with status ${code}: ${message}`,
     };
     this.#doubts.delete(typeUrl);
-    this.#doubts.set(typeUrl, { refusal, tryFromMs: nowMs + retryMs, verdicts });
+    this.#doubts.set(typeUrl, { refusal, tryFromMs: nowMs + retryMs, verdicts, silent: 0 });
+    this.#lastEndMs = nowMs;
+    // The next verdict about the same type shows nothing about other types.
+    if (verdicts > 1) return;
     this.#verdicts = nowMs < this.#lastVerdictMs + WARY_MS ? this.#verdicts + 1 : 1;
     this.#lastVerdictMs = nowMs;
   }
 
   #acquit(typeUrl: string): void {
     this.#trusted.add(typeUrl);
+    if (this.#trusted.size > MAX_KEPT) this.#forgetTrusted();
     this.#doubts.delete(typeUrl);
     if (this.#trial?.typeUrl === typeUrl) this.#trial = undefined;
+  }
+
+  #forgetTrusted(): void {
+    for (const typeUrl of this.#trusted) {
+      if (KNOWN.has(typeUrl)) continue;
+      this.#trusted.delete(typeUrl);
+      return;
+    }
   }
 
   /**
@@ -193,24 +205,29 @@ export class TypeTrials {
     return isDue ? this.#tryNext(new Set(wanted), nowMs) : undefined;
   }
 
+  /** Tries a type without a verdict first, and types that the gateway knows before invented ones. */
   #tryNext(wanted: ReadonlySet<string>, nowMs: number): string | undefined {
-    this.#lookMs = Infinity;
-    for (const [typeUrl, { tryFromMs }] of this.#doubts) {
-      if (!wanted.has(typeUrl)) continue;
-      if (nowMs >= tryFromMs) {
-        this.#trial = { typeUrl, sinceMs: nowMs };
-        this.#lookMs = -Infinity;
-        return typeUrl;
-      }
-      this.#lookMs = Math.min(this.#lookMs, tryFromMs);
-    }
-    return undefined;
+    const doubts = [...this.#doubts].filter(([typeUrl]) => wanted.has(typeUrl));
+    const due = doubts.filter(([, { tryFromMs }]) => nowMs >= tryFromMs);
+    const later = doubts.map(([, { tryFromMs }]) => tryFromMs).filter((atMs) => atMs > nowMs);
+    this.#lookMs = Math.min(...later, Infinity);
+    const [next] = due.sort(
+      ([aType, a], [bType, b]) =>
+        Number(a.verdicts > 0) - Number(b.verdicts > 0) ||
+        a.silent - b.silent ||
+        typeRank(aType) - typeRank(bType) ||
+        Number(!KNOWN.has(aType)) - Number(!KNOWN.has(bType)),
+    );
+    if (!next) return undefined;
+    this.#trial = { typeUrl: next[0], sinceMs: nowMs };
+    this.#lookMs = -Infinity;
+    return next[0];
   }
 
   get #nextTrialMs(): number {
     if (this.#verdicts === 0) return -Infinity;
     const waitMs = Math.min(BETWEEN_TRIALS_MS * 2 ** (this.#verdicts - 1), BETWEEN_TRIALS_MAX_MS);
-    return this.#lastVerdictMs + waitMs;
+    return this.#lastEndMs + waitMs;
   }
 
   /** When `handleTimer` is due on a live stream; undefined: no subscribed type is doubted. */

@@ -187,9 +187,9 @@ export class PeerAccount {
    * Hahne, 1998). So one greedy peer leaves the rest free, several greedy peers still leave some, and a lone peer (a
    * whole fleet behind one address) gets that share of everything.
    */
-  #mostOf(quota: Quota): number {
+  #mostOf(quota: Quota, freed = 0): number {
     const { global, peerShare } = this.#quotas.limits;
-    const others = this.#quotas.used(quota) - this.#held[quota];
+    const others = this.#quotas.used(quota) - this.#held[quota] - freed;
     return Math.min(this.#limits.counts[quota], peerShare * (global[quota] - others));
   }
 
@@ -199,6 +199,11 @@ export class PeerAccount {
     if (isShort && !GO_ON_WHEN_SHORT.has(quota)) return 'memory';
     if (this.#quotas.used(quota) >= limits.global[quota]) return 'global';
     return this.#held[quota] < this.#mostOf(quota) ? undefined : 'peer';
+  }
+
+  /** Of a quota that is used up: might the peer take one if another peer gave one back? */
+  mayReplace(quota: Quota): boolean {
+    return this.#held[quota] < this.#mostOf(quota, 1);
   }
 
   #isAtOwnLimit(quota: Quota): boolean {

@@ -131,14 +131,24 @@ t.test(
 t.test('a gateway does not start with keys that cannot be used', async (t) => {
   const { issuer, tokens } = await setUp(t);
   issuer.write('no keys');
-  t.throws(() => { tokens.start(); }, { message: `${issuer.file} is not JSON` });
+  t.throws(
+    () => {
+      tokens.start();
+    },
+    { message: `${issuer.file} is not JSON` },
+  );
 });
 
 t.test('the gateway does not wait for the writer of a pipe in place of the keys', async (t) => {
   const { issuer, tokens } = await setUp(t);
   rmSync(issuer.file);
   execFileSync('mkfifo', [issuer.file]);
-  t.throws(() => { tokens.start(); }, { code: 'unreadable_file', message: /is a pipe/ });
+  t.throws(
+    () => {
+      tokens.start();
+    },
+    { code: 'unreadable_file', message: /is a pipe/ },
+  );
 });
 
 t.test('more than one authorization header is refused', async (t) => {

@@ -15,6 +15,7 @@ import { TYPE_URL } from '../../../../../protos/type-urls.js';
 
 const CDS = TYPE_URL.cluster;
 const LDS = TYPE_URL.listener;
+const SDS = TYPE_URL.secret;
 const BAD = 'type.googleapis.com/made.up.Type';
 const UNKNOWN = 2;
 const endOf = (code = UNKNOWN, detectedBy: StreamEnd['detectedBy'] = 'stream'): StreamEnd => ({
@@ -322,3 +323,93 @@ t.test('a client that invents thousands of types gets each of them tried alone',
   t.strictSame(story.open().may(), [CDS]);
   t.end();
 });
+
+t.test(
+  'a type that the source refuses for hours delays a new type by five minutes at most',
+  (t) => {
+    const story = new Story().open(CDS).want(BAD);
+    story.end();
+    story.open();
+    for (let atMs = 0; atMs < 3 * 3_600_000; atMs += 10_000) {
+      if (story.after(10_000).may().includes(BAD)) {
+        story.end();
+        story.open();
+      }
+    }
+    story.serves = [CDS, SDS];
+    story.want(SDS);
+    const sinceMs = story.nowMs;
+    while (!story.may().includes(SDS)) {
+      if (story.after(1_000).may().includes(BAD)) {
+        story.end();
+        story.open();
+      }
+    }
+    t.ok(story.nowMs - sinceMs <= 300_000, `${story.nowMs - sinceMs} ms`);
+    t.end();
+  },
+);
+
+t.test('a type that the source answered once is not doubted when its client comes back', (t) => {
+  const story = new Story().open(CDS, LDS);
+  story.open(CDS).want(BAD);
+  story.end();
+  t.strictSame(story.open(CDS, LDS, BAD).may(), [CDS, LDS]);
+  t.end();
+});
+
+t.test('invented types wait for the trials of types that the gateway knows', (t) => {
+  const story = new Story().open(CDS).want(BAD);
+  story.end();
+  story.serves = [CDS, SDS];
+  const invented = Array.from({ length: 20 }, (_, at) => `${BAD}${at}`);
+  story.open(CDS, ...invented, SDS);
+  t.strictSame(story.after(10_000).may(), [CDS, SDS]);
+  t.end();
+});
+
+t.test(
+  'of types that the source answered, it trusts the known ones and 1,000 others at most',
+  (t) => {
+    const story = new Story().open(CDS);
+    const invented = Array.from({ length: 1_100 }, (_, at) => `${BAD}${at}`);
+    story.serves = [CDS, ...invented];
+    for (const typeUrl of invented) story.want(typeUrl);
+    story.open(CDS).want('type.googleapis.com/other.Type');
+    story.end();
+    story.open(CDS, ...invented);
+    t.equal(story.may().length, 1_000, 'the oldest are new again');
+    t.ok(story.may().includes(CDS));
+    t.end();
+  },
+);
+
+for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
+  t.test(
+    `a stream that has requested 1,001 types which nobody wants any more is replaced (${apiType})`,
+    (t) => {
+      const server = managementServerOf({ apiType });
+      const listener = { handleChange: () => undefined };
+      const pump = () => server.takeEffects(nowMs);
+      let nowMs = 0;
+      server.subscribe(CDS, nameOf(cds('a')), listener, nowMs);
+      pump();
+      const bytes = encodeResponse({ typeUrl: CDS, nonce: '1' });
+      server.handleMessage(server.health.epoch, bytes, nowMs);
+      for (let at = 0; at <= 1_001; at++) {
+        server.subscribe(`${BAD}${at}`, nameOf(cds('a')), listener, nowMs);
+        pump();
+        server.unsubscribe(`${BAD}${at}`, nameOf(cds('a')), listener, nowMs);
+        pump();
+      }
+      nowMs += 10_000;
+      server.handleTimer(nowMs);
+      t.match(
+        pump().filter(({ kind }) => kind === 'hang_up'),
+        [{ reason: /not subscribed any more/ }],
+      );
+      t.equal(server.facts().wellSinceMs, 0, 'the source is well');
+      t.end();
+    },
+  );
+}

@@ -71,6 +71,20 @@ t.test('a share of 1 bounds nobody, and a new peer gets the last one of any shar
   t.end();
 });
 
+t.test('when all is used, a peer replaces no more than it might take', (t) => {
+  const quotas = new Quotas(limitsOf(20, 0.5, 8));
+  for (const peer of ['a', 'b', 'c', 'd', 'e']) quotas.account(peer).change('streams', 4);
+  const late = quotas.account('late');
+  let replaced = 0;
+  for (; late.mayReplace('streams'); replaced++) {
+    quotas.account('abcde'[replaced]!).change('streams', -1);
+    late.change('streams', 1);
+  }
+  t.equal(replaced, 1, 'half of one, rounded up');
+  t.notOk(quotas.account('a').mayReplace('streams'), 'it holds its share');
+  t.end();
+});
+
 t.test('limits of a peer itself bind before its share, and a refusal names them', (t) => {
   const quotas = new Quotas(limitsOf(1_000));
   const account = quotas.account('a');
