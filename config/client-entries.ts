@@ -3,6 +3,7 @@
  * entry allows, so a slip that would widen a right is a problem, not a warning.
  */
 import { hasNoHostBits, parseAddressRange, type AddressRange } from '../protos/address-range.js';
+import { elementTypeOf } from '../protos/list-collection.js';
 import { TYPE_URL } from '../protos/type-urls.js';
 import type { Cursor } from './cursor.js';
 import type { ClientGrant, ClientLimits, ClientMatch, ClientRule, PathPattern } from './model.js';
@@ -225,7 +226,7 @@ function readTypes(at: Cursor): readonly string[] | undefined {
     if (nearest !== undefined) {
       item.warn(`no client asks for ${message}`, `did you mean ${JSON.stringify(nearest)}?`);
     }
-    return [message.replace(/(?<=.)Collection$/, '')];
+    return [elementTypeOf(message) ?? message];
   });
 }
 

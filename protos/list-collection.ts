@@ -38,8 +38,13 @@ export interface ListEntries extends Iterable<ListEntry> {
 /** The list type of a type. Both are type URLs or both are message names. */
 export const listTypeOf = (type: string): string => type + SUFFIX;
 
-/** Whether the name of the type is that of a list type. */
-export const isListType = (type: string): boolean => type.endsWith(SUFFIX);
+/** Whether the name of the type is that of a list type. `Collection` alone is the list type of no type. */
+export const isListType = (type: string): boolean =>
+  type.endsWith(SUFFIX) && type.length > SUFFIX.length;
+
+/** The type whose list type this is, in the form of `listTypeOf`; undefined: it is no list type. */
+export const elementTypeOf = (type: string): string | undefined =>
+  isListType(type) ? type.slice(0, -SUFFIX.length) : undefined;
 
 /** The full message name in a type URL. */
 export const messageOf = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('/') + 1);

@@ -8,6 +8,7 @@
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
+import { elementTypeOf } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import type { FileLoad } from './sources/file-source.js';
@@ -337,7 +338,7 @@ export class Federation {
     return [
       ...(this.#routing.routeOf(name)?.hops ?? []),
       ...this.#redirects.hops(typeUrl, name),
-      ...this.#lists.hops(typeUrl.replace(/Collection$/, ''), name),
+      ...this.#lists.hops(elementTypeOf(typeUrl) ?? typeUrl, name),
     ];
   }
 

@@ -2,7 +2,7 @@
 import type { FailoverGroup } from '../../authorities/index.js';
 import { readType } from '../../config/type-names.js';
 import { isMemberOf, oldStyleName, type ResourceName } from '../../protos/resource-name.js';
-import { isListName } from '../../protos/list-collection.js';
+import { elementTypeOf, isListName } from '../../protos/list-collection.js';
 import { AS_FORMS, explainRights, type DescribedClient } from './explain-rights.js';
 import { explainOldStyle } from './explain-old-style.js';
 import { explainName, nameFrom, servedAs } from './explain.js';
@@ -179,8 +179,8 @@ async function listMembers(
   typeUrl: string,
   list: ResourceName,
 ): Promise<Members | undefined> {
-  const memberType = typeUrl.replace(/Collection$/, '');
-  if (memberType === typeUrl || !isListName(memberType, list)) return undefined;
+  const memberType = elementTypeOf(typeUrl);
+  if (memberType === undefined || !isListName(memberType, list)) return undefined;
   const asCollection = { ...list, isGlob: true };
   await lookUp(context.gateway.cache, memberType, asCollection, LOOK_UP_MS);
   return membersOf(context, memberType, asCollection);

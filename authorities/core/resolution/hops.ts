@@ -1,5 +1,5 @@
 /** The rules for every hop from one name to another: redirect, alternative or list entry. */
-import { isListType } from '../../../protos/list-collection.js';
+import { elementTypeOf } from '../../../protos/list-collection.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 
 /** One step from a requested name to its content, as shown to operators. */
@@ -30,9 +30,7 @@ export function typeOfNamed({ key, resourceType }: ResourceName): string {
   const hash = key.indexOf('#');
   const isEntry = hash >= 0 && /[#,]entry=/.test(key.slice(hash));
   if (!isEntry) return resourceType;
-  return isListType(resourceType)
-    ? resourceType.slice(0, -'Collection'.length)
-    : `entry of ${resourceType}`;
+  return elementTypeOf(resourceType) ?? `entry of ${resourceType}`;
 }
 
 /** @returns why `from` may not redirect to `to`, or undefined. */

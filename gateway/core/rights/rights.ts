@@ -7,7 +7,7 @@
  */
 import type { ClientGrant, ClientRule, PathPattern } from '../../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
-import { isListType, messageOf } from '../../../protos/list-collection.js';
+import { elementTypeOf, messageOf } from '../../../protos/list-collection.js';
 import {
   isOldStyle,
   locatorOfName,
@@ -121,14 +121,12 @@ const SECRET = messageOf(TYPE_URL.secret);
 
 /** @param message full name; the list type of a type is that type */
 function allowsType(types: readonly string[] | undefined, message: string): boolean {
-  const member = isListType(message) ? message.slice(0, -LIST_SUFFIX_LENGTH) : message;
+  const member = elementTypeOf(message) ?? message;
   const short = shortName(member);
   // A secret is never allowed by default.
   if (types === undefined) return short !== shortName(SECRET);
   return types.some((type) => type === member || type === short);
 }
-
-const LIST_SUFFIX_LENGTH = 'Collection'.length;
 
 const shortName = (message: string): string => message.slice(message.lastIndexOf('.') + 1);
 

@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import {
+  elementTypeOf,
   isListName,
   listTypeOf,
   messageOf,
@@ -168,6 +169,9 @@ t.test('4 MiB cost no more than their length', (t) => {
 
 t.test('a list has the list type of its members’ type', (t) => {
   t.equal(listTypeOf(THING), `${THING}Collection`);
+  t.equal(elementTypeOf(`${THING}Collection`), THING);
+  t.equal(elementTypeOf(THING), undefined);
+  t.equal(elementTypeOf('Collection'), undefined, 'the list type of no type');
   t.equal(messageOf(THING), 'test.v1.Thing');
   const list = nameOf('xdstp://cloud/test.v1.ThingCollection/x');
   t.ok(isListName(THING, list));
