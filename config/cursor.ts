@@ -1,3 +1,4 @@
+import { isObject } from '../protos/json-object.js';
 import { toCamelCase } from './defaults.js';
 import { parseDuration, parseSize } from './durations.js';
 import type { Path } from './problems.js';
@@ -76,9 +77,7 @@ export class Cursor {
 
   object(): Readonly<Record<string, unknown>> | undefined {
     const { value } = this;
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
+    return isObject(value) ? value : undefined;
   }
 
   /**

@@ -8,6 +8,7 @@
  * `envoy.service.discovery.v3.Resource`. Its TTL has no effect, as in Envoy: the file says that the
  * resource exists.
  */
+import { isObject } from '../protos/json-object.js';
 import { resourceFromJson } from '../protos/json-resources.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { toCamelCase } from './defaults.js';
@@ -179,8 +180,4 @@ function problemOfWrapper(
 /** `type.googleapis.com/envoy.config.cluster.v3.Cluster` → `Cluster`. */
 function shortType(typeUrl: string): string {
   return typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 /** The value formats of settings, each with a description, a parser and a formatter. */
+import { isObject } from '../protos/json-object.js';
 import { formatDuration, formatSize, notAQuantity, parseDuration, parseSize } from './durations.js';
 import { MAX_LIST_ENTRIES } from './limits.js';
 import { nearestWord } from './nearest.js';
@@ -93,8 +94,7 @@ const jsonObject: SettingFormat = {
         return bad('must be a JSON object');
       }
     }
-    const object = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
-    return object ? { ok: true, value: parsed } : bad('must be a JSON object');
+    return isObject(parsed) ? { ok: true, value: parsed } : bad('must be a JSON object');
   },
   show: (value) => JSON.stringify(value),
 };

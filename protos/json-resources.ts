@@ -15,6 +15,7 @@ import {
   type JsonValue,
 } from '@bufbuild/protobuf';
 import { envoyRegistry } from './envoy-registry.js';
+import { isObject } from './json-object.js';
 import { hideUnknownTypes, redact } from './resource-view.js';
 import { quotableType } from './text-tokens.js';
 import { TYPE_URL_PREFIX } from './type-urls.js';
@@ -54,7 +55,7 @@ export function resourceFromJson(
   if (desc === undefined) return fault(['@type'], unknownType(type));
   const reading = { registry, ignoreUnknownFields: unknownFields === 'ignore' };
   try {
-    const message = fromJson(desc, fields, reading);
+    const message = fromJson(desc, fields as JsonObject, reading);
     const name: unknown = Object.entries(message).find(
       ([key]) => key === ownNameField(desc)?.localName,
     )?.[1];
@@ -146,7 +147,7 @@ function wordsFor(field: DescField): string | undefined {
 
 function locateInField(
   field: DescField,
-  value: JsonValue,
+  value: unknown,
   reading: Reading,
   path: readonly (string | number)[],
 ): JsonResourceError | undefined {
@@ -206,8 +207,4 @@ function textOf(error: unknown): string {
 /** The library writes a value last, after a colon or "got", or in quotes. */
 export function withoutValues(text: string): string {
   return text.replace(/(?:,? got|:) (?=\S)[^]*$/, '').replace(/"(?:[^"\\]|\\.)*"/gs, '(hidden)');
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

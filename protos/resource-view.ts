@@ -12,6 +12,7 @@ import {
 } from '@bufbuild/protobuf';
 import { reflect, type ReflectMessage } from '@bufbuild/protobuf/reflect';
 import { AnySchema, anyPack, StructSchema, type Any } from '@bufbuild/protobuf/wkt';
+import { isObject } from './json-object.js';
 import { MAX_NESTED_MESSAGES, NESTS_TOO_DEEPLY } from './large-resource.js';
 
 const REDACTED = '[redacted]';
@@ -175,8 +176,4 @@ function blank(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(blank);
   if (!isObject(value)) return REDACTED;
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, blank(part)]));
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

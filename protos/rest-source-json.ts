@@ -9,6 +9,7 @@ import type { Decoded } from './discovery.js';
 import type { Converted } from './discovery-json.js';
 import { envoyRegistry } from './envoy-registry.js';
 import { listInJson } from './json-list.js';
+import { isObject } from './json-object.js';
 import { resourceFromJson, withoutValues } from './json-resources.js';
 import { LARGE_RESOURCE } from './large-resource.js';
 import { TYPE_URL } from './type-urls.js';
@@ -70,7 +71,7 @@ export function* discoveryResponseFromJson(
   const desc = messageOf(RESPONSE);
   try {
     const list = yield* listInJson(text, 'resources');
-    const value: unknown = JSON.parse(list.rest);
+    const value = JSON.parse(list.rest) as JsonValue;
     if (!isObject(value)) return malformed('the body is not a JSON object');
     const { resources = [], ...rest } = value;
     // A list is in `list`.
@@ -170,7 +171,3 @@ function messageOf(name: string): DescMessage {
 const isAbsent = (value: JsonValue | undefined): boolean => value === undefined || value === null;
 
 const malformed = (reason: string) => ({ ok: false, code: 'malformed', reason }) as const;
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}

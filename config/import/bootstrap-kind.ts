@@ -1,5 +1,6 @@
 /** Tells a bootstrap of a client from an authority map. */
-import { field, isObject, textOf } from './json-fields.js';
+import { isObject } from '../../protos/json-object.js';
+import { field, textOf } from './json-fields.js';
 
 export type BootstrapKind = 'envoy' | 'grpc';
 

@@ -1,6 +1,7 @@
 /** Turns an Envoy bootstrap (`envoy.config.bootstrap.v3.Bootstrap`, proto3 JSON) into an authority map. */
+import { isObject } from '../../protos/json-object.js';
 import { EnvoySources } from './envoy-sources.js';
-import { field, isObject, listOf, textOf, type Json } from './json-fields.js';
+import { field, listOf, textOf, type Json } from './json-fields.js';
 import { MapDraft } from './map-draft.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 

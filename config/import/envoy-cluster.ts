@@ -2,15 +2,8 @@
  * Reads the addresses and the TLS of an Envoy cluster (`envoy.config.cluster.v3.Cluster`, proto3 JSON) as the
  * short form of the authority map. A field without a counterpart becomes a note.
  */
-import {
-  field,
-  fieldAt,
-  isObject,
-  listOf,
-  textOf,
-  withoutUndefined,
-  type Json,
-} from './json-fields.js';
+import { isObject } from '../../protos/json-object.js';
+import { field, fieldAt, listOf, textOf, withoutUndefined, type Json } from './json-fields.js';
 
 /** @param what a field of the cluster; empty: the cluster */
 export type Note = (what: string, message: string) => void;

@@ -1,10 +1,10 @@
 /** Turns the ConfigSources of an Envoy bootstrap into sources of the authority map. */
 import { basename } from 'node:path';
+import { isObject } from '../../protos/json-object.js';
 import { readEnvoyCluster, type Note } from './envoy-cluster.js';
 import {
   field,
   fieldAt,
-  isObject,
   listOf,
   textOf,
   textsOf,

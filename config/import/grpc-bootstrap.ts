@@ -1,8 +1,8 @@
 /** Turns a gRPC bootstrap (gRFC A27, with A47, A57, A71) into an authority map. */
+import { isObject } from '../../protos/json-object.js';
 import {
   entriesOf,
   field,
-  isObject,
   listOf,
   textOf,
   textsOf,

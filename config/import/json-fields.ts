@@ -1,10 +1,8 @@
 /** Reads values of a bootstrap: proto3 JSON, with names in snake_case or lowerCamelCase. */
+import { isObject } from '../../protos/json-object.js';
 import { toCamelCase } from '../defaults.js';
 
 export type Json = Readonly<Record<string, unknown>>;
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** @param name in snake_case. @returns undefined: absent, or `object` is not an object */
 export function field(object: unknown, name: string): unknown {

@@ -8,6 +8,7 @@ import type {
   OldStyleSpec,
   SourceSpec,
 } from '../../../config/model.js';
+import { isObject } from '../../../protos/json-object.js';
 import { COMMON_SCOPE } from '../../../protos/node-scope.js';
 import { tellsClientsApart } from './client-identity.js';
 
@@ -30,7 +31,7 @@ export function leadsOf({ sources }: AuthorityMap): ReadonlyMap<string, string> 
 /** The configuration without its name; equal strings for equal sources. */
 export const configOf = (spec: SourceSpec): string =>
   JSON.stringify({ ...spec, name: '' }, (_key, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
+    isObject(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   );

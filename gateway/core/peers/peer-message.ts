@@ -4,6 +4,7 @@
  * message is a result and not an exception: every client of NATS with the permission may publish
  * anything.
  */
+import { isObject } from '../../../protos/json-object.js';
 import { oldStyleName, type ResourceName } from '../../../protos/resource-name.js';
 import { readAskedName } from '../session/asked-name.js';
 
@@ -121,7 +122,7 @@ export function readPeerMessage(bytes: Uint8Array): ReadMessage {
   } catch {
     return { ok: false, reason: 'malformed' };
   }
-  if (!isRecord(value)) return { ok: false, reason: 'malformed' };
+  if (!isObject(value)) return { ok: false, reason: 'malformed' };
   // Not malformed: during an upgrade, newer instances run beside this one.
   if (value['v'] !== FORMAT) return { ok: false, reason: 'unknown_format' };
   const { from } = value;
@@ -202,7 +203,3 @@ function allOf<T>(
 
 const isId = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= MAX_ID_CHARACTERS;
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
