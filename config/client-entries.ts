@@ -4,7 +4,7 @@
  */
 import { hasNoHostBits, parseAddressRange, type AddressRange } from '../protos/address-range.js';
 import { elementTypeOf } from '../protos/list-collection.js';
-import { TYPE_URL } from '../protos/type-urls.js';
+import { messageOf, shortTypeOf, TYPE_URL } from '../protos/type-urls.js';
 import type { Cursor } from './cursor.js';
 import type { ClientGrant, ClientLimits, ClientMatch, ClientRule, PathPattern } from './model.js';
 import { didYouMean, nearestWord } from './nearest.js';
@@ -210,14 +210,14 @@ function readPath(at: Cursor): PathPattern | undefined {
   return isDirectory ? { prefix: directory } : { id: text };
 }
 
-const KNOWN_TYPES = Object.values(TYPE_URL).map((url) => url.slice(url.lastIndexOf('.') + 1));
+const KNOWN_TYPES = Object.values(TYPE_URL).map(shortTypeOf);
 
 function readTypes(at: Cursor): readonly string[] | undefined {
   if (!at.present) return undefined;
   return at.items().flatMap((item) => {
     const text = item.string();
     if (text === undefined) return [];
-    const message = text.slice(text.lastIndexOf('/') + 1);
+    const message = messageOf(text);
     if (!/^[A-Za-z0-9_.]+$/.test(message)) {
       item.problem('is not a type', 'write its short name, such as Cluster');
       return [];

@@ -6,6 +6,7 @@
 import type { WireResource } from '../protos/discovery.js';
 import { decodeSotwResponse } from '../protos/sotw-codec.js';
 import { parseTextFormat } from '../protos/text-format.js';
+import { shortTypeOf } from '../protos/type-urls.js';
 import { sortProblems, type Problem } from './problems.js';
 import type { FileResource, ResourceFileResult } from './file-resource.js';
 
@@ -70,7 +71,7 @@ function mistakeIn(
   wanted: string,
   seen: Set<string>,
 ): Pick<Problem, 'message' | 'remedy'> | undefined {
-  const shortType = typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+  const shortType = shortTypeOf(typeUrl);
   if (!body) return { message: 'has no resource' };
   if (wanted !== '' && typeUrl !== wanted) {
     const remedy = 'correct type_url, or write a file for each type';

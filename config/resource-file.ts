@@ -10,7 +10,7 @@
  */
 import { isObject } from '../protos/json-object.js';
 import { resourceFromJson } from '../protos/json-resources.js';
-import { TYPE_URL, TYPE_URL_PREFIX } from '../protos/type-urls.js';
+import { shortTypeOf, TYPE_URL, TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { toCamelCase } from './defaults.js';
 import { encodedFormOf, parseEncodedFile } from './encoded-file.js';
 import type { FileResource, ResourceFileResult } from './file-resource.js';
@@ -49,7 +49,7 @@ export function parseResourceFile(text: string, file: string): ResourceFileResul
         problems.push(
           document.problem(
             path,
-            `duplicate ${shortType(read.typeUrl)} ${JSON.stringify(read.name)}`,
+            `duplicate ${shortTypeOf(read.typeUrl)} ${JSON.stringify(read.name)}`,
           ),
         );
       }
@@ -142,7 +142,7 @@ function readResource(
   const name = typeof given === 'string' && given !== '' ? given : read.name;
   if (name === '') {
     const remedy = 'write { name: …, resource: … }';
-    return document.problem(bodyPath, `this ${shortType(read.typeUrl)} has no name`, remedy);
+    return document.problem(bodyPath, `this ${shortTypeOf(read.typeUrl)} has no name`, remedy);
   }
   return { name, typeUrl: read.typeUrl, body: read.body };
 }
@@ -175,9 +175,4 @@ function problemOfWrapper(
   const read = resourceFromJson(value);
   if (read.ok) return undefined;
   return document.problem([...path, ...read.path], read.message, undefined, read.part);
-}
-
-/** `type.googleapis.com/envoy.config.cluster.v3.Cluster` → `Cluster`. */
-function shortType(typeUrl: string): string {
-  return typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
 }

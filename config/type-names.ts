@@ -2,7 +2,7 @@
  * Types as operators write them: a type URL, a message name (`envoy.config.cluster.v3.Cluster`), or the short
  * name of a type that Envoy and gRPC subscribe to (`Cluster`).
  */
-import { TYPE_URL, TYPE_URL_PREFIX } from '../protos/type-urls.js';
+import { messageOf, shortTypeOf, TYPE_URL, TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { nearestWord } from './nearest.js';
 
 /** Parts of responses; no client subscribes to them. */
@@ -12,7 +12,7 @@ const NO_RESOURCES: readonly string[] = [TYPE_URL.resource, TYPE_URL.resourceLoc
 const MESSAGES: ReadonlyMap<string, string> = new Map(
   Object.values(TYPE_URL)
     .filter((url) => !NO_RESOURCES.includes(url))
-    .map((url) => [shortNameOf(url), url.slice(TYPE_URL_PREFIX.length)]),
+    .map((url) => [shortTypeOf(url), messageOf(url)]),
 );
 
 export type TypeRead =
@@ -39,13 +39,9 @@ export function readType(text: string): TypeRead {
  * @returns a message name; undefined: the type is known, or its short name is like that of no known type
  */
 export function likelyType(type: string): string | undefined {
-  const message = type.slice(type.lastIndexOf('/') + 1);
-  const short = shortNameOf(message);
+  const message = messageOf(type);
+  const short = shortTypeOf(message);
   const nearest = MESSAGES.has(short) ? short : nearestWord(short, MESSAGES.keys());
   const likely = nearest === undefined ? undefined : MESSAGES.get(nearest);
   return likely === message ? undefined : likely;
-}
-
-function shortNameOf(type: string): string {
-  return type.slice(type.lastIndexOf('.') + 1);
 }

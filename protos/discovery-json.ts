@@ -20,6 +20,7 @@ import type { Chunks } from './discovery-fields.js';
 import { envoyRegistry } from './envoy-registry.js';
 import { LARGE_RESOURCE, MAX_NESTED_MESSAGES, NESTS_TOO_DEEPLY } from './large-resource.js';
 import { FieldCursor } from './protobuf-fields.js';
+import { messageOf } from './type-urls.js';
 
 const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
 const RESPONSE = 'envoy.service.discovery.v3.DiscoveryResponse';
@@ -187,7 +188,7 @@ function unknownIn(
   if (!isMessage(message, AnySchema))
     return unknownInside(reflect(desc, message), registry, nested + 1);
   if (message.typeUrl === '') return undefined;
-  const typeName = message.typeUrl.slice(message.typeUrl.lastIndexOf('/') + 1);
+  const typeName = messageOf(message.typeUrl);
   const inner = registry.getMessage(typeName);
   if (!inner) return `the built-in Envoy API lacks the type ${typeName}`;
   return unknownIn(inner, fromBinary(inner, message.value), registry, nested + 1);

@@ -18,7 +18,7 @@ import { envoyRegistry } from './envoy-registry.js';
 import { isObject } from './json-object.js';
 import { hideUnknownTypes, redact } from './resource-view.js';
 import { quotableType } from './text-tokens.js';
-import { TYPE_URL_PREFIX } from './type-urls.js';
+import { messageOf, TYPE_URL_PREFIX } from './type-urls.js';
 
 export interface JsonResource {
   readonly ok: true;
@@ -51,7 +51,7 @@ export function resourceFromJson(
   const { '@type': type, ...fields } = value;
   if (typeof type !== 'string') return fault([], 'has no "@type"');
   const registry = envoyRegistry();
-  const desc = messageOf(type, registry);
+  const desc = descOf(type, registry);
   if (desc === undefined) return fault(['@type'], unknownType(type));
   const reading = { registry, ignoreUnknownFields: unknownFields === 'ignore' };
   try {
@@ -78,7 +78,7 @@ export function resourceFromJson(
  */
 export function resourceToJson(typeUrl: string, body: Uint8Array): JsonObject {
   const registry = envoyRegistry();
-  const desc = messageOf(typeUrl, registry);
+  const desc = descOf(typeUrl, registry);
   if (desc === undefined) return { '@type': typeUrl, bytes: body.length, error: 'unknown type' };
   try {
     const message = fromBinary(desc, body);
@@ -98,9 +98,8 @@ function ownNameField(desc: DescMessage): DescField | undefined {
   return desc.fields.find((field) => field.number === 1 && /(^|_)name$/.test(field.name));
 }
 
-/** The part of a type URL after its last slash names the type (google/protobuf/any.proto). */
-function messageOf(typeUrl: string, registry: Registry): DescMessage | undefined {
-  return registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf('/') + 1));
+function descOf(typeUrl: string, registry: Registry): DescMessage | undefined {
+  return registry.getMessage(messageOf(typeUrl));
 }
 
 function unknownType(typeUrl: string): string {
@@ -173,7 +172,7 @@ function locateInAny(
   if (!isObject(value)) return undefined;
   const { '@type': type, ...fields } = value;
   if (typeof type !== 'string') return fault(path, 'has no "@type"');
-  const desc = messageOf(type, reading.registry);
+  const desc = descOf(type, reading.registry);
   if (desc === undefined) return fault([...path, '@type'], unknownType(type));
   return locateFault(desc, fields, reading, path);
 }

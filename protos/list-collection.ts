@@ -6,6 +6,7 @@ import { readLocatorField } from './locator-codec.js';
 import { FieldCursor, wireType } from './protobuf-fields.js';
 import { locatorOfName, nameOfLocator, type ResourceLocator } from './resource-locator.js';
 import type { ResourceName } from './resource-urn.js';
+import { messageOf } from './type-urls.js';
 
 const SUFFIX = 'Collection';
 
@@ -45,9 +46,6 @@ export const isListType = (type: string): boolean =>
 /** The type whose list type this is, in the form of `listTypeOf`; undefined: it is no list type. */
 export const elementTypeOf = (type: string): string | undefined =>
   isListType(type) ? type.slice(0, -SUFFIX.length) : undefined;
-
-/** The full message name in a type URL. */
-export const messageOf = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 
 /** Whether a subscription to this name as `typeUrl` addresses a list of such resources. */
 export function isListName(typeUrl: string, { resourceType }: ResourceName): boolean {

@@ -9,6 +9,7 @@ import { isUtf8 } from 'node:buffer';
 import { anyShapes, clusterType, ownNameTypes, payloadShapes } from './payload-name-table.js';
 import type { FieldRule, Shape } from './payload-name-table.js';
 import { encodeVarint, FieldCursor, wireType } from './protobuf-fields.js';
+import { messageOf } from './type-urls.js';
 
 /** The new names. */
 export interface NameRewrite {
@@ -64,7 +65,7 @@ export function rewritePayloadNames(
   value: Uint8Array,
   rewrite: NameRewrite,
 ): PayloadResult {
-  const type = messageName(typeUrl);
+  const type = messageOf(typeUrl);
   const shape = payloadShapes.get(type) ?? noFields;
   const hasOwnName = ownNameTypes.has(type);
   if (!hasOwnName && shape === noFields) {
@@ -102,7 +103,7 @@ export function referencesIn(
   referredTypeUrl: string,
 ): ReadonlySet<string> {
   const names = new Set<string>();
-  const referredType = messageName(referredTypeUrl);
+  const referredType = messageOf(referredTypeUrl);
   const note: NameRewrite = {
     ownName: null,
     reference: (text, resourceType) => {
@@ -110,7 +111,7 @@ export function referencesIn(
       return text;
     },
   };
-  const shape = payloadShapes.get(messageName(typeUrl)) ?? noFields;
+  const shape = payloadShapes.get(messageOf(typeUrl)) ?? noFields;
   new NameWalk(value, note, true).message(0, value.length, shape, 0);
   return names;
 }
@@ -132,11 +133,7 @@ function finished(type: string, value: Uint8Array, ownName: string | undefined):
  * name and for malformed bytes.
  */
 export function ownNameOf(typeUrl: string, value: Uint8Array): string | undefined {
-  return ownNameTypes.has(messageName(typeUrl)) ? textOfField(value, 1) : undefined;
-}
-
-function messageName(typeUrl: string): string {
-  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+  return ownNameTypes.has(messageOf(typeUrl)) ? textOfField(value, 1) : undefined;
 }
 
 /** A string field of a whole message: `''` if it is absent, undefined if the bytes are malformed. */
@@ -347,6 +344,6 @@ class NameWalk {
     if (typeUrl === undefined) {
       this.error = 'malformed';
     }
-    return typeUrl === undefined ? undefined : anyShapes.get(messageName(typeUrl));
+    return typeUrl === undefined ? undefined : anyShapes.get(messageOf(typeUrl));
   }
 }

@@ -14,6 +14,7 @@ import { reflect, type ReflectMessage } from '@bufbuild/protobuf/reflect';
 import { AnySchema, anyPack, StructSchema, type Any } from '@bufbuild/protobuf/wkt';
 import { isObject } from './json-object.js';
 import { MAX_NESTED_MESSAGES, NESTS_TOO_DEEPLY } from './large-resource.js';
+import { messageOf } from './type-urls.js';
 
 const REDACTED = '[redacted]';
 const SECRET = 'envoy.extensions.transport_sockets.tls.v3.Secret';
@@ -55,7 +56,7 @@ function hideInside(message: ReflectMessage, registry: Registry, nested: number)
 
 function hideUnknownAny(any: Any, registry: Registry, nested: number): void {
   if (any.typeUrl === '') return;
-  const desc = registry.getMessage(any.typeUrl.slice(any.typeUrl.lastIndexOf('/') + 1));
+  const desc = registry.getMessage(messageOf(any.typeUrl));
   try {
     if (desc === undefined) throw new TypeError('unknown type');
     const inner = fromBinary(desc, any.value);
@@ -138,7 +139,7 @@ function redactField(
 function redactAny(value: JsonObject, registry: Registry): JsonValue {
   const { '@type': type, ...fields } = value;
   if (typeof type !== 'string') return value;
-  const desc = registry.getMessage(type.slice(type.lastIndexOf('/') + 1));
+  const desc = registry.getMessage(messageOf(type));
   if (desc === undefined) return value;
   if (OPAQUE.has(desc.typeName) && !isNote(fields['value']))
     return { '@type': type, ...asObject(blank(fields)) };

@@ -26,7 +26,7 @@ const TAG_RESOURCES = 0x12;
  */
 export function discoveryRequestToJson(bytes: Uint8Array): string {
   const registry = envoyRegistry();
-  const desc = messageOf(REQUEST);
+  const desc = descOf(REQUEST);
   return JSON.stringify(
     toJson(desc, fromBinary(desc, bytes), { registry, useProtoFieldName: true }),
   );
@@ -68,7 +68,7 @@ export function* discoveryResponseFromJson(
   Decoded<JsonDiscoveryResponse>,
   Converted<ResourceFromJson> | undefined
 > {
-  const desc = messageOf(RESPONSE);
+  const desc = descOf(RESPONSE);
   try {
     const list = yield* listInJson(text, 'resources');
     const value = JSON.parse(list.rest) as JsonValue;
@@ -130,7 +130,7 @@ function resourceFieldOf(value: JsonValue): ResourceFromJson {
     return { bytes: fieldOf({ typeUrl: read.typeUrl, value: read.body }), hasTtl };
   }
   const where = read.path.length === 0 ? '' : `${read.path.join('.')}: `;
-  const wrapper = messageOf('envoy.service.discovery.v3.Resource');
+  const wrapper = descOf('envoy.service.discovery.v3.Resource');
   const unreadable = create(wrapper, {
     name: nameIn(value),
     resource: create(AnySchema, { typeUrl: `unreadable JSON (${where}${read.message})` }),
@@ -161,7 +161,7 @@ function fieldOf(any: { readonly typeUrl: string; readonly value: Uint8Array }):
   return Buffer.concat([Uint8Array.of(TAG_RESOURCES, ...length), bytes]);
 }
 
-function messageOf(name: string): DescMessage {
+function descOf(name: string): DescMessage {
   const found = envoyRegistry().getMessage(name);
   /* c8 ignore next -- the descriptor set always has the discovery service */
   if (!found) throw new Error(`the descriptor set has no ${name}`);

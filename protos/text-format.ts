@@ -15,7 +15,7 @@ import {
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { envoyRegistry } from './envoy-registry.js';
 import { quotable, quotableType, TextFault, TextTokens, type Token } from './text-tokens.js';
-import { TYPE_URL_PREFIX } from './type-urls.js';
+import { messageOf, TYPE_URL_PREFIX } from './type-urls.js';
 
 export type TextFormatResult =
   | {
@@ -182,7 +182,7 @@ class MessageParser {
   /** `[type.googleapis.com/full.Name] { … }` inside an Any. */
   #readAny(desc: DescMessage, writer: BinaryWriter, open: Token, depth: number): void {
     const typeUrl = this.#tokens.bracketed(open);
-    const name = typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+    const name = messageOf(typeUrl);
     if (desc.typeName !== ANY || !typeUrl.includes('/')) {
       throw new TextFault(open.offset, `${desc.typeName} has no such extension`);
     }

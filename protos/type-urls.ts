@@ -20,6 +20,17 @@ export const TYPE_URL = {
 } as const;
 
 /**
+ * The full message name: what follows the last slash (google/protobuf/any.proto).
+ *
+ * @param type a type URL or a message name
+ */
+export const messageOf = (type: string): string => type.slice(type.lastIndexOf('/') + 1);
+
+/** `type.googleapis.com/envoy.config.cluster.v3.Cluster` or its message name → `Cluster`. */
+export const shortTypeOf = (type: string): string =>
+  type.slice(Math.max(type.lastIndexOf('.'), type.lastIndexOf('/')) + 1);
+
+/**
  * Make-before-break order of types: clusters, their endpoints, listeners, routes, then the rest
  * (xDS protocol, "Eventual consistency considerations").
  */

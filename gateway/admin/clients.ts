@@ -2,9 +2,9 @@
 import type { ClientStream } from '../clients/client-stream.js';
 import { identityText } from '../core/rights/requester.js';
 import { wireText } from '../../protos/resource-name.js';
+import { shortTypeOf } from '../../protos/type-urls.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';
-import { shortTypeName } from '../telemetry/types.js';
 import { clientPage } from './client-pages.js';
 import { jsonPieces } from './pieces.js';
 import type { AdminContext, AdminRequest, Reply } from './reply.js';
@@ -28,13 +28,13 @@ function clientRow(stream: ClientStream, nowMs: number): IterableIterator<string
     names: session.nameCount,
     ...(session.limit.maxBytes === Infinity ? {} : { maxMessage: session.limit.maxBytes }),
     withheld: session.limit.withheld.map(({ typeUrl, name, bytes }) => ({
-      type: shortTypeName(typeUrl),
+      type: shortTypeOf(typeUrl),
       ...(name === undefined ? { set: true } : { name: wireText(name) }),
       bytes,
     })),
     ...(stream.nodeGroup === undefined ? {} : { nodeGroup: stream.nodeGroup }),
     rejections: stream.rejections.map(({ typeUrl, authority, atMs, detail, acceptedAtMs }) => ({
-      type: shortTypeName(typeUrl),
+      type: shortTypeOf(typeUrl),
       authority,
       at: wallTime(atMs),
       code: detail.code,
@@ -43,7 +43,7 @@ function clientRow(stream: ClientStream, nowMs: number): IterableIterator<string
     })),
   };
   return jsonPieces(head, 'subscriptions', session.allSubscriptions, (subscriptions) => ({
-    type: shortTypeName(subscriptions.typeUrl),
+    type: shortTypeOf(subscriptions.typeUrl),
     authority: subscriptions.authority,
     names: subscriptions.nameCount,
     ...(subscriptions.inFlightSinceMs === undefined

@@ -8,8 +8,8 @@ import {
   type FailoverGroup,
 } from '../../authorities/index.js';
 import { wireText } from '../../protos/resource-name.js';
+import { shortTypeOf } from '../../protos/type-urls.js';
 import type { GatewayView } from '../gateway-view.js';
-import { shortTypeName } from '../telemetry/types.js';
 import { pairsFrom, SERVED, type ComparedPair } from './diff-question.js';
 import { decodedAuthority, unknownAuthority } from './known-authority.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
@@ -141,7 +141,7 @@ function groupDiff(
     counts: Object.fromEntries(counts) as GroupDiff['counts'],
     names: differences.rows().map(({ kind, typeUrl, name, ...versions }) => ({
       kind,
-      type: shortTypeName(typeUrl),
+      type: shortTypeOf(typeUrl),
       name: wireText(name.key),
       ...versions,
     })),

@@ -1,12 +1,12 @@
 /** `/status`: for each client and type, whether it holds what the gateway serves, and from where. */
 import type { FailoverGroup, FederationView, NodeGroup } from '../../authorities/index.js';
+import { shortTypeOf } from '../../protos/type-urls.js';
 import type { ClientStream } from '../clients/client-stream.js';
 import type { SubscriptionsView } from '../core/session/stream-session.js';
 import { groupedBy } from '../core/grouped-by.js';
 import { identityText } from '../core/rights/requester.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';
-import { shortTypeName } from '../telemetry/types.js';
 import { clientPage } from './client-pages.js';
 import { jsonPieces } from './pieces.js';
 import type { AdminContext, AdminRequest, Reply } from './reply.js';
@@ -72,7 +72,7 @@ function typeStatus(
   const state = subscriptionsState(stream, subscriptions);
   const { nodeGroup } = stream;
   return {
-    type: shortTypeName(typeUrl),
+    type: shortTypeOf(typeUrl),
     ...(authority === nodeGroup ? {} : { authority }),
     names: nameCount,
     state: state.kind,

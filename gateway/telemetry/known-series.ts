@@ -9,8 +9,8 @@ import { CLIENT_COUNTERS } from './clients.js';
 import type { CounterName, Metrics } from './metrics.js';
 import { TRIP_REASONS } from '../../authorities/index.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
-import { TYPE_URL } from '../../protos/type-urls.js';
-import { OLD_STYLE, OTHER, shortTypeName } from './types.js';
+import { shortTypeOf, TYPE_URL } from '../../protos/type-urls.js';
+import { OLD_STYLE, OTHER } from './types.js';
 
 /** The types that nearly every client uses. Series of other types begin with their first event. */
 const USUAL_TYPES = [
@@ -19,7 +19,7 @@ const USUAL_TYPES = [
   TYPE_URL.cluster,
   TYPE_URL.clusterLoadAssignment,
   TYPE_URL.secret,
-].map(shortTypeName);
+].map(shortTypeOf);
 
 /** With more authorities, the series of switches would make each scrape take a long turn. */
 const MAX_AUTHORITIES = 500;

@@ -2,7 +2,7 @@
  * Short names of type URLs for metric labels: `Cluster`. Clients may send any type URL, so only
  * well-known types and types of accepted resources have a name; all others are `other`.
  */
-import { TYPE_URL } from '../../protos/type-urls.js';
+import { shortTypeOf, TYPE_URL } from '../../protos/type-urls.js';
 
 const MAX_LEARNED = 256;
 /** The label of types and authorities that only a client has named. */
@@ -12,12 +12,12 @@ export const OLD_STYLE = 'old-style';
 
 export class TypeWords {
   readonly #words = new Map<string, string>(
-    Object.values(TYPE_URL).map((typeUrl) => [typeUrl, shortTypeName(typeUrl)]),
+    Object.values(TYPE_URL).map((typeUrl) => [typeUrl, shortTypeOf(typeUrl)]),
   );
 
   learn(typeUrl: string): void {
     if (this.#words.has(typeUrl) || this.#words.size >= MAX_LEARNED) return;
-    this.#words.set(typeUrl, shortTypeName(typeUrl));
+    this.#words.set(typeUrl, shortTypeOf(typeUrl));
   }
 
   word(typeUrl: string): string {
@@ -27,9 +27,4 @@ export class TypeWords {
   isKnown(typeUrl: string): boolean {
     return this.#words.has(typeUrl);
   }
-}
-
-/** `type.googleapis.com/envoy.config.cluster.v3.Cluster` → `Cluster` */
-export function shortTypeName(typeUrl: string): string {
-  return typeUrl.slice(Math.max(typeUrl.lastIndexOf('.'), typeUrl.lastIndexOf('/')) + 1);
 }

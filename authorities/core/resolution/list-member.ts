@@ -1,7 +1,7 @@
 /**
  * The names under which the entries of a list are served as ordinary resources of its element type.
  */
-import { messageOf, type ListEntry } from '../../../protos/list-collection.js';
+import type { ListEntry } from '../../../protos/list-collection.js';
 import { ownNameOf } from '../../../protos/payload-names.js';
 import {
   makeResourceName,
@@ -9,6 +9,7 @@ import {
   type ResourceLocator,
   type ResourceName,
 } from '../../../protos/resource-name.js';
+import { messageOf } from '../../../protos/type-urls.js';
 import type { ReferenceMapping } from '../projection.js';
 
 type InlineEntry = Extract<ListEntry, { kind: 'inline' }>;

@@ -7,13 +7,13 @@ import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import {
   isListName,
   listTypeOf,
-  messageOf,
   readList,
   type ListEntries,
   type ListEntry,
 } from '../../../protos/list-collection.js';
 import { bodyOf } from '../../../protos/resource-field.js';
 import { locatorOfName, nameOfLocator, type ResourceName } from '../../../protos/resource-name.js';
+import { messageOf } from '../../../protos/type-urls.js';
 import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
 import { ListEntryWatch, type EntryOwner } from './list-entry.js';
 import { inlineMemberName, locatedMemberName } from './list-member.js';

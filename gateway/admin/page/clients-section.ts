@@ -1,8 +1,8 @@
 /** The section of clients: one page of them, and what each rejects. */
+import { shortTypeOf } from '../../../protos/type-urls.js';
 import { wallTime } from '../../clock.js';
 import type { ClientStream } from '../../clients/client-stream.js';
 import { identityText } from '../../core/rights/requester.js';
-import { shortTypeName } from '../../telemetry/types.js';
 import type { AdminContext } from '../reply.js';
 import { html, table, timeOf, type Html } from './html.js';
 import type { Section } from './state-sections.js';
@@ -62,7 +62,7 @@ function cellsOf(client: ClientStream) {
   const rejections = rejectionsOf(client).map(
     ({ typeUrl, authority, atMs, detail }) =>
       html`<div>
-        <b class="bad">${shortTypeName(typeUrl)}</b>
+        <b class="bad">${shortTypeOf(typeUrl)}</b>
         <code>${authority}</code> ${timeOf(wallTime(atMs))} ${detail.message}
       </div>`,
   );

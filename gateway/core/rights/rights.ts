@@ -7,14 +7,14 @@
  */
 import type { ClientGrant, ClientRule, PathPattern } from '../../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
-import { elementTypeOf, messageOf } from '../../../protos/list-collection.js';
+import { elementTypeOf } from '../../../protos/list-collection.js';
 import {
   isOldStyle,
   locatorOfName,
   type ResourceLocator,
   type ResourceName,
 } from '../../../protos/resource-name.js';
-import { TYPE_URL } from '../../../protos/type-urls.js';
+import { messageOf, shortTypeOf, TYPE_URL } from '../../../protos/type-urls.js';
 import { matchingRule, type Requester } from './requester.js';
 
 /** The entry of `clients` that decides for one client. */
@@ -122,13 +122,11 @@ const SECRET = messageOf(TYPE_URL.secret);
 /** @param message full name; the list type of a type is that type */
 function allowsType(types: readonly string[] | undefined, message: string): boolean {
   const member = elementTypeOf(message) ?? message;
-  const short = shortName(member);
+  const short = shortTypeOf(member);
   // A secret is never allowed by default.
-  if (types === undefined) return short !== shortName(SECRET);
+  if (types === undefined) return short !== shortTypeOf(SECRET);
   return types.some((type) => type === member || type === short);
 }
-
-const shortName = (message: string): string => message.slice(message.lastIndexOf('.') + 1);
 
 /** Whether `*` in the pattern can stand for texts that make it equal to `text`. */
 function fitsPattern(text: string, pattern: string): boolean {
