@@ -26,10 +26,11 @@ import { ANONYMOUS, type Requester } from '../core/rights/requester.js';
 import type { ClientPast, PastCollections } from '../core/rights/past-collections.js';
 import { rightsOf, verdictOf, type Judge, type Rights } from '../core/rights/rights.js';
 import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
-import { typedRequest } from '../core/session/request-checks.js';
+import { statusOfUnreadable, typedRequest } from '../core/session/request-checks.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
 import type { FirstSync } from '../core/quotas/first-syncs.js';
 import { StreamNames } from '../core/quotas/stream-names.js';
+import { INTERNAL_ERROR, OLD_STYLE_RULES_CHANGED, TOKEN_EXPIRED } from './call-statuses.js';
 import type { FanOut } from './fan-out.js';
 import type { LongRequest, LongRequests } from './long-requests.js';
 import { OpeningIdentity } from './opening-identity.js';
@@ -178,12 +179,6 @@ const UNREAD_GIVES_WAY_MS = 10_000;
 const MAX_REJECTIONS = 100;
 
 const NOBODY: Requester = { identity: ANONYMOUS, address: '' };
-
-/** Ends any stream of a client whose token is no longer valid. */
-export const TOKEN_EXPIRED: RpcStatus = {
-  code: STATUS_CODE.unauthenticated,
-  message: 'the token of the client has expired: reconnect with a new one',
-};
 
 export class ClientStream<
   Request extends AnyRequest = AnyRequest,
@@ -386,10 +381,7 @@ export class ClientStream<
   endIfRegrouped(): void {
     const { scope } = this.session;
     if (this.#closed || !scope || isDeepStrictEqual(scope, this.#scopeNow())) return;
-    this.end({
-      code: STATUS_CODE.unavailable,
-      message: 'the rules for old-style names in the authority map changed: reconnect',
-    });
+    this.end(OLD_STYLE_RULES_CHANGED);
   }
 
   /** Called once, before the client's first old-style name is watched. */
@@ -451,7 +443,7 @@ export class ClientStream<
 
   #fail(error: unknown): void {
     this.#context.onError(error);
-    this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+    this.end(INTERNAL_ERROR);
   }
 
   #takeMessage(bytes: Uint8Array): void {
@@ -459,12 +451,8 @@ export class ClientStream<
     const { maxNamesPerRequest, clock } = this.#context;
     const decoded = protocol.decode(bytes, maxNamesPerRequest);
     if (!decoded.ok) {
-      const tooMany = decoded.code === 'too_many';
       this.#tell({ kind: 'malformed', reason: decoded.reason });
-      this.end({
-        code: tooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument,
-        message: tooMany ? decoded.reason : 'the request cannot be read',
-      });
+      this.end(statusOfUnreadable('request', decoded));
       return;
     }
     // Read the Node once per stream: Envoy repeats it, and it has 60 kB.

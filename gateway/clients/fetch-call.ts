@@ -3,7 +3,7 @@ import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { peerOf } from './peer.js';
-import type { PollReply, Polls } from './polls.js';
+import { UNKNOWN_YET, type PollReply, type Polls } from './polls.js';
 
 /**
  * If nothing changed since the version of a request, the client gets this status and no message:
@@ -13,10 +13,6 @@ import type { PollReply, Polls } from './polls.js';
 const UNCHANGED: RpcStatus = {
   code: STATUS_CODE.failedPrecondition,
   message: 'nothing changed since the version_info of the request',
-};
-const UNKNOWN: RpcStatus = {
-  code: STATUS_CODE.unavailable,
-  message: 'the gateway does not know these resources yet',
 };
 const NOT_ONE_MESSAGE: RpcStatus = {
   code: STATUS_CODE.internal,
@@ -78,7 +74,7 @@ function respond(call: GrpcCall, reply: PollReply): () => void {
       call.end(UNCHANGED);
       return NOTHING_UNREAD;
     case 'unknown':
-      call.end(UNKNOWN);
+      call.end(UNKNOWN_YET);
       return NOTHING_UNREAD;
     case 'refused':
       call.end(reply.status);

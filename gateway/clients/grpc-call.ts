@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import type { ClientCertificate } from '../../authorities/index.js';
 import { sizeOf, type Chunks } from '../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { INTERNAL_ERROR } from './call-statuses.js';
 import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
 import type { Quotas } from '../core/quotas/quotas.js';
 import { PartialRequest } from './partial-request.js';
@@ -393,7 +394,7 @@ export class GrpcCall {
 
   #failInternally(error: unknown): void {
     this.#options.onError(error);
-    this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+    this.end(INTERNAL_ERROR);
   }
 }
 

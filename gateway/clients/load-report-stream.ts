@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { OldStyleSpec } from '../../config/model.js';
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import type { RpcStatus } from '../../protos/discovery.js';
 import { decodingLoadStatsRequest } from '../../protos/load-stats-codec.js';
 import type { LoadStatsRequest } from '../../protos/load-stats.js';
 import type { ResourceName } from '../../protos/resource-name.js';
@@ -16,13 +16,15 @@ import {
   type NodeGroupRoom,
 } from '../core/session/client-scope.js';
 import { isGrpcLibrary } from '../core/session/message-limit.js';
+import { statusOfUnreadable } from '../core/session/request-checks.js';
 import {
   LoadReportSession,
   type LoadReportsPort,
 } from '../core/load-reports/load-report-session.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
+import { INTERNAL_ERROR, OLD_STYLE_RULES_CHANGED, TOKEN_EXPIRED } from './call-statuses.js';
 import type { LongRequest, LongRequests } from './long-requests.js';
-import { TOKEN_EXPIRED, type StreamPort } from './client-stream.js';
+import type { StreamPort } from './client-stream.js';
 import { OpeningIdentity } from './opening-identity.js';
 
 export interface LoadReportStreamOptions {
@@ -127,12 +129,8 @@ export class LoadReportStream implements LongRequest {
       yield* this.#take(decoded.message);
       return;
     }
-    const tooMany = decoded.code === 'too_many';
     this.#tell({ kind: 'malformed', reason: decoded.reason });
-    this.end({
-      code: tooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument,
-      message: tooMany ? decoded.reason : 'the load report cannot be read',
-    });
+    this.end(statusOfUnreadable('load report', decoded));
   }
 
   handleDrain(): void {
@@ -149,10 +147,7 @@ export class LoadReportStream implements LongRequest {
   endIfRegrouped(): void {
     const { scope } = this.#session ?? {};
     if (!scope || !this.#node || isDeepStrictEqual(scope, this.#scopeOf(this.#node))) return;
-    this.end({
-      code: STATUS_CODE.unavailable,
-      message: 'the rules for old-style names in the authority map changed: reconnect',
-    });
+    this.end(OLD_STYLE_RULES_CHANGED);
   }
 
   end(status: RpcStatus | undefined): void {
@@ -233,7 +228,7 @@ export class LoadReportStream implements LongRequest {
       work();
     } catch (error) {
       this.#options.onError(error);
-      this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+      this.end(INTERNAL_ERROR);
     }
   }
 

@@ -13,7 +13,9 @@ import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { Chunks } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
+import { INTERNAL_ERROR } from './call-statuses.js';
 import type { ClientProof, Identified, IdentifiedClient } from './client-authentication.js';
+import { statusOfUnreadable } from '../core/session/request-checks.js';
 import type { PollSession } from '../core/sotw/poll-session.js';
 import type { ClientAccounts } from '../core/quotas/client-accounts.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
@@ -49,6 +51,12 @@ export type PollReply =
   /** The client holds nothing, and the gateway does not know the content yet. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'refused'; readonly status: RpcStatus };
+
+/** What a client that got the reply `unknown` learns. */
+export const UNKNOWN_YET: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'the gateway does not know these resources yet',
+};
 
 /** Called once, unless the request is cancelled before. */
 export type OnPollReply = (reply: PollReply) => void;
@@ -172,8 +180,7 @@ export class Polls {
         cancel = this.#poll(kept, found);
       } catch (error) {
         this.#options.onError(error);
-        const status = { code: STATUS_CODE.internal, message: 'internal error' };
-        onReply({ kind: 'refused', status });
+        onReply({ kind: 'refused', status: INTERNAL_ERROR });
       }
     };
     identified.then(goOn).catch(this.#options.onError);
@@ -200,10 +207,7 @@ export class Polls {
     }
     const decoded = decodeSotwRequest(bytes, this.#options.maxNamesPerRequest);
     if (!decoded.ok) {
-      const isTooMany = decoded.code === 'too_many';
-      const code = isTooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument;
-      const message = isTooMany ? decoded.reason : 'the request cannot be read';
-      onReply({ kind: 'refused', status: { code, message } });
+      onReply({ kind: 'refused', status: statusOfUnreadable('request', decoded) });
       return () => undefined;
     }
     const { node, names, locators = [], versionInfo } = decoded.message;

@@ -9,8 +9,15 @@ import type { Chunks } from '../../protos/discovery-fields.js';
 import { requestFromJson } from '../../protos/discovery-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import { LONG_REQUEST_BYTES, type PeerAccount, type Quotas } from '../core/quotas/quotas.js';
+import { INTERNAL_ERROR } from './call-statuses.js';
 import { JsonResponses } from './json-responses.js';
-import { BUFFER_RETRY_AFTER_MS, type PollPeer, type PollReply, type Polls } from './polls.js';
+import {
+  BUFFER_RETRY_AFTER_MS,
+  UNKNOWN_YET,
+  type PollPeer,
+  type PollReply,
+  type Polls,
+} from './polls.js';
 
 export interface RestHead {
   readonly method: string;
@@ -170,7 +177,7 @@ export class RestDiscovery {
       try {
         cancel = this.#handle(path, body, peer, onResponse);
       } catch (error) {
-        onResponse(restError(500, 'internal error'));
+        onResponse(refused(INTERNAL_ERROR));
         throw error;
       }
     };
@@ -229,10 +236,7 @@ function responseWithout(reply: Exclude<PollReply, Content>): RestResponse {
     case 'unchanged':
       return { status: 304, headers: {}, body: [] };
     case 'unknown':
-      return refused({
-        code: STATUS_CODE.unavailable,
-        message: 'the gateway does not know these resources yet',
-      });
+      return refused(UNKNOWN_YET);
     case 'refused':
       return refused(reply.status);
   }

@@ -5,6 +5,7 @@
 import type { sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js';
 import { CLIENT_STATUS_SERVICE, decodeClientStatusRequest } from '../../../protos/client-status.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
+import { INTERNAL_ERROR } from '../../clients/call-statuses.js';
 import type { GatewayView } from '../../gateway-view.js';
 import { clientStatus, type StatusReply } from './client-configs.js';
 import { errorOf, rawMethod } from './raw-method.js';
@@ -42,7 +43,7 @@ export function clientStatusHandlers(
       return await clientStatus(gateway, decoded.message);
     } catch (error) {
       onError(error);
-      return refused(STATUS_CODE.internal, 'internal error');
+      return { ok: false, status: INTERNAL_ERROR };
     } finally {
       underWay--;
     }

@@ -15,7 +15,7 @@ import type { ClientScope } from '../session/asked-name.js';
 import { ClientClaims, type ClaimingSubscriptions, type Doubt } from './claims.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
-import { isPureAck, textsRefused } from '../session/request-checks.js';
+import { isPureAck, textsRefused, tooManyNames } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
 import { isLackOfRoom, Refusals } from './refusals.js';
 import { ResumedVersions } from './resumed-versions.js';
@@ -245,8 +245,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#claims?.authorityCount ?? 0,
     ];
     if (Math.max(...counts) > this.#options.maxNames) {
-      const message = `more than ${this.#options.maxNames} names on one stream`;
-      return { code: STATUS_CODE.resourceExhausted, message };
+      return tooManyNames(this.#options.maxNames);
     }
     this.handleReady();
     return undefined;

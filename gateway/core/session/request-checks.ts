@@ -1,6 +1,7 @@
-/** Validates the texts of a request before its names are parsed. */
+/** Validates the texts of a request before its names are parsed, and tells a client why a request ends its stream. */
 import {
   STATUS_CODE,
+  type Decoded,
   type DeltaRequest,
   type RpcStatus,
   type SotwRequest,
@@ -60,6 +61,26 @@ export function textsRefused(request: DeltaRequest): string | undefined {
   }
   return undefined;
 }
+
+/**
+ * Ends the stream of a message that cannot be decoded. Only a client that asked for too much learns the reason.
+ *
+ * @param what the message
+ */
+export function statusOfUnreadable(
+  what: 'request' | 'load report',
+  { code, reason }: Extract<Decoded<unknown>, { ok: false }>,
+): RpcStatus {
+  return code === 'too_many'
+    ? { code: STATUS_CODE.resourceExhausted, message: reason }
+    : { code: STATUS_CODE.invalidArgument, message: `the ${what} cannot be read` };
+}
+
+/** Ends a stream that has more names than it may have, or takes as much memory as if it had. */
+export const tooManyNames = (maxNames: number): RpcStatus => ({
+  code: STATUS_CODE.resourceExhausted,
+  message: `more than ${maxNames} names on one stream`,
+});
 
 /** The request is an ACK or a NACK and changes no subscription. */
 export const isPureAck = (request: DeltaRequest): boolean =>

@@ -22,7 +22,7 @@ import { locatorText, NameReader, type ClientScope } from '../session/asked-name
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { MessageLimit } from '../session/message-limit.js';
 import { emptyAssignment } from './placeholder.js';
-import { sotwTextsRefused } from '../session/request-checks.js';
+import { sotwTextsRefused, tooManyNames } from '../session/request-checks.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache } from '../rights/granted-cache.js';
 import { SetLosses, type Doubted, type SetLoss } from './set-losses.js';
@@ -234,8 +234,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#options.room?.setCounts(this.#nameCount, this.#allSubscriptions.length);
     if (subscriptions.refused.endStatus) return subscriptions.refused.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
-      const message = `more than ${this.#options.maxNames} names on one stream`;
-      return { code: STATUS_CODE.resourceExhausted, message };
+      return tooManyNames(this.#options.maxNames);
     }
     if (subscriptions.globs.size > MAX_COLLECTIONS) {
       const message = `more than ${MAX_COLLECTIONS} collections of one type: use the delta protocol`;

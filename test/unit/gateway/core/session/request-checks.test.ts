@@ -1,6 +1,9 @@
 /** Goal: a method of one type takes requests of this type alone, and a refusal repeats little of what a client wrote. */
 import t from 'tap';
-import { typedRequest } from '../../../../../gateway/core/session/request-checks.js';
+import {
+  statusOfUnreadable,
+  typedRequest,
+} from '../../../../../gateway/core/session/request-checks.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { CDS, EDS } from '../../../../support/mesh-names.js';
 import { request } from '../../../../support/model-client.js';
@@ -35,6 +38,18 @@ t.test('another type than that of the method is INVALID_ARGUMENT, and long text 
   t.strictSame(
     refused('x'.repeat(100_000)),
     status(`this method serves ${CDS}, not ${'x'.repeat(200)}`),
+  );
+  t.end();
+});
+
+t.test('a client learns why its request is refused only if it asked for too much', (t) => {
+  t.strictSame(
+    statusOfUnreadable('request', { ok: false, code: 'too_many', reason: 'more than 2 names' }),
+    { code: STATUS_CODE.resourceExhausted, message: 'more than 2 names' },
+  );
+  t.strictSame(
+    statusOfUnreadable('load report', { ok: false, code: 'malformed', reason: 'field 7 is cut' }),
+    { code: STATUS_CODE.invalidArgument, message: 'the load report cannot be read' },
   );
   t.end();
 });
