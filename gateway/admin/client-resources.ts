@@ -6,7 +6,7 @@ import { LOG_START } from '../core/cache/change-log.js';
 import type { GlobEntry, NameState } from '../core/cache/entries.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import type { GlobSubscription, NameSubscription } from '../core/delta/subscription.js';
-import { NOT_HELD, type Held } from '../core/session/holdings.js';
+import { contentVersionOf, NOT_HELD, type Held } from '../core/session/holdings.js';
 import type { Holding } from '../core/session/resource-status.js';
 import type { SubscriptionsView } from '../core/session/stream-session.js';
 import type { SotwName } from '../core/sotw/sotw-subscription.js';
@@ -73,8 +73,7 @@ const asHeld = ({ asked, entry, sent, held }: SotwName) => ({
 });
 
 function namedResource(name: string, state: NameState, held: Held): ClientResource {
-  // The version of endpoints has a suffix: the state of their clusters.
-  const version = typeof held === 'string' ? (held.split('.')[0] ?? '') : '';
+  const version = typeof held === 'string' ? contentVersionOf(held) : '';
   if (state.kind === 'absent') return { name, holding: 'absent', served: undefined, version: '' };
   const served = state.kind === 'present' ? state.projection : undefined;
   if (held === NOT_HELD) return { name, holding: 'unsent', served, version };

@@ -13,8 +13,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: an unavailable source counts as an answer',
     file: `${GATEWAY}/cache/entries.ts`,
-    from: "return kind === 'present' || kind === 'absent';",
-    to: "return kind !== 'waiting';",
+    from: "return wantedOf(state) !== 'unknown';",
+    to: "return state.kind !== 'waiting';",
   },
   {
     title: 'sotw: half a collection counts as a whole one',

@@ -61,9 +61,22 @@ const ABSENT: Absent = { kind: 'absent' };
 export const absent = (status: RpcStatus | undefined): Absent =>
   status ? { kind: 'absent', status } : ABSENT;
 
-/** Is it known whether the name exists? An error ("unreachable") does not decide that. */
-export function isKnown({ kind }: NameState): boolean {
-  return kind === 'present' || kind === 'absent';
+/** What the sources say of a resource; `unknown`: they are silent, or cannot be reached. */
+export type Wanted = 'present' | 'absent' | 'unknown';
+
+const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
+  present: 'present',
+  absent: 'absent',
+  waiting: 'unknown',
+  // "Unreachable" does not decide whether the resource exists.
+  error: 'unknown',
+};
+
+export const wantedOf = ({ kind }: NameState): Wanted => WANTED[kind];
+
+/** Is it known whether the name exists? */
+export function isKnown(state: NameState): boolean {
+  return wantedOf(state) !== 'unknown';
 }
 
 /** A source sent at least a part of it. */

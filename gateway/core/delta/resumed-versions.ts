@@ -5,12 +5,9 @@
 import type { DeltaRequest } from '../../../protos/discovery.js';
 import { globKeyOf, isXdstp } from '../../../protos/resource-name.js';
 import { mayHaveDirectives, type AskedName, type NameReader } from '../session/asked-name.js';
-import { MAYBE_HELD, type Held } from '../session/holdings.js';
+import { contentVersionOf, MAYBE_HELD, type Held } from '../session/holdings.js';
 import type { DeltaSubscriptions } from './delta-subscriptions.js';
 import type { SubscribedCollection, SubscriptionTable } from './subscription-table.js';
-
-/** Of the version of an assignment: see `DeltaSession.clustersBehind`. */
-const SUFFIX = /\..*$/s;
 
 export class ResumedVersions {
   readonly #request: DeltaRequest;
@@ -41,7 +38,7 @@ export class ResumedVersions {
    */
   #heldOf(version: string): Held {
     if (version === '') return MAYBE_HELD;
-    return this.#isOfOneType ? version.replace(SUFFIX, '') : version;
+    return this.#isOfOneType ? contentVersionOf(version) : version;
   }
 
   /**

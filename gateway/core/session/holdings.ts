@@ -9,7 +9,7 @@
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../../../authorities/index.js';
-import type { NameState } from '../cache/entries.js';
+import type { Wanted } from '../cache/entries.js';
 
 /** The client does not hold the resource, or it is to be sent whatever the client holds. */
 export const NOT_HELD = { held: 'no' } as const;
@@ -17,9 +17,6 @@ export const NOT_HELD = { held: 'no' } as const;
 export const MAYBE_HELD = { held: 'maybe' } as const;
 /** What a client holds of one resource; a string: this version. */
 export type Held = typeof NOT_HELD | typeof MAYBE_HELD | string;
-
-/** What the sources say of a resource; `unknown`: they are silent, or cannot be reached. */
-export type Wanted = 'present' | 'absent' | 'unknown';
 
 /** `this`: the version that the sources have. */
 export type HeldKind = 'no' | 'maybe' | 'other' | 'this';
@@ -34,16 +31,6 @@ export const DUTIES: Readonly<Record<Wanted, Readonly<Record<HeldKind, Duty>>>> 
   unknown: { no: 'nothing', maybe: 'wait', other: 'wait', this: 'wait' },
 };
 
-const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
-  present: 'present',
-  absent: 'absent',
-  waiting: 'unknown',
-  // "Unreachable" does not decide whether the resource exists.
-  error: 'unknown',
-};
-
-export const wantedOf = ({ kind }: NameState): Wanted => WANTED[kind];
-
 /** @param version the version that the sources have, as the client would be sent it */
 export function dutyOf(wanted: Wanted, held: Held, version?: string): Duty {
   return DUTIES[wanted][heldKindOf(held, version)];
@@ -55,9 +42,15 @@ function heldKindOf(held: Held, version: string | undefined): HeldKind {
   return held === version ? 'this' : 'other';
 }
 
+/** The version of the content alone: that of an assignment has a suffix, the state of its clusters (`DeltaSession.clustersBehind`). */
+export function contentVersionOf(version: string): string {
+  const end = version.indexOf('.');
+  return end === -1 ? version : version.slice(0, end);
+}
+
 /** Does the client hold this content, whatever the suffix of its version? */
 export const isVersionOf = (held: Held, { version }: Projection): boolean =>
-  typeof held === 'string' && held.split('.')[0] === version;
+  typeof held === 'string' && contentVersionOf(held) === version;
 
 /** A member of a collection that the client may hold although this stream has not sent it. */
 export interface PossibleMember {

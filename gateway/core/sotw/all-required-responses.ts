@@ -11,8 +11,8 @@ import { LOG_START } from '../cache/change-log.js';
 import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
 import { placeholderCluster } from './placeholder.js';
-import { dutyOf, MAYBE_HELD, wantedOf } from '../session/holdings.js';
-import { isDoubtful, isKnown, isStuck, isUnreachable } from '../cache/entries.js';
+import { dutyOf, MAYBE_HELD } from '../session/holdings.js';
+import { isDoubtful, isKnown, isStuck, isUnreachable, wantedOf } from '../cache/entries.js';
 import { isIncluded, wholeContentOf } from './set-draft.js';
 import type { Doubted, SetLoss } from './set-losses.js';
 import {

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
+import type { Wanted } from '../../../../../gateway/core/cache/entries.js';
 import {
   DUTIES,
   dutyOf,
@@ -11,7 +12,6 @@ import {
   NOT_HELD,
   PossiblyHeld,
   type HeldKind,
-  type Wanted,
 } from '../../../../../gateway/core/session/holdings.js';
 
 const cellsOf = (line: string): readonly string[] =>
