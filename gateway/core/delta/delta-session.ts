@@ -5,19 +5,19 @@
  */
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
-import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { isListName } from '../../../protos/list-collection.js';
 import { authorityOfKey, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
-import { NOTHING, type ResponseContent } from '../session/response-draft.js';
+import type { ResponseContent } from '../session/response-draft.js';
 import { locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
+import { Asides, type Aside } from './asides.js';
 import { ClientClaims, type ClaimingSubscriptions, type Doubt } from './claims.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused, tooManyNames } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
-import { isLackOfRoom, Refusals } from './refusals.js';
+import { isLackOfRoom } from './refusals.js';
 import { ResumedVersions } from './resumed-versions.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
@@ -36,7 +36,6 @@ import {
 } from '../session/stream-session.js';
 import { isUnanswerable, UNANSWERABLE } from '../session/unanswerable.js';
 import type { NamePayer } from '../quotas/stream-names.js';
-import { Unacknowledged } from '../session/unacknowledged.js';
 
 export interface SessionOptions extends StreamSessionOptions {
   /**
@@ -74,12 +73,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   readonly #allSubscriptions = this.#table.all;
   /** Undefined: the client claims nothing. */
   #claims: ClientClaims | undefined;
-  /**
-   * By type: responses that belong to no subscriptions (refused names, the empty first response).
-   */
-  #asides: Map<string, Unacknowledged> = noMap();
+  readonly #asides = new Asides(this);
   readonly #typesSeen = new Set<string>();
-  readonly #refusals = new Refusals();
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
@@ -88,8 +83,6 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   /** The rules for clients changed since the last response. */
   #areRightsNew = false;
   #waitUntilMs: number | undefined;
-  /** Types requested before the first response of the stream. */
-  #unanswered: Set<string> = noSet();
   #responses = 0;
   #firstRequestMs: number | undefined;
   readonly #events = new SessionEvents();
@@ -185,7 +178,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const full = isFirst ? this.#options.room?.askForType(this.#typesSeen.size, nowMs) : undefined;
     if (full) return full;
     this.#typesSeen.add(typeUrl);
-    if (this.#responses === 0) this.#unanswered = ownSet(this.#unanswered).add(typeUrl);
+    if (this.#responses === 0) this.#asides.noteUnanswered(typeUrl);
     this.#namesLeft = this.#changeSubscriptions(request, isFirst);
     return this.continueRequest(nowMs);
   }
@@ -238,7 +231,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#countNames();
     // A client that requests without reading, or claims names and leaves them, must not grow without bound.
     const counts = [
-      this.#nameCount + this.#refusals.count,
+      this.#nameCount + this.#asides.refusedCount,
       this.#typesSeen.size,
       owed,
       this.#allSubscriptions.length,
@@ -252,19 +245,22 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #countNames(): void {
-    this.#options.room?.setCounts(this.#nameCount + this.#refusals.count, this.#typesSeen.size);
+    this.#options.room?.setCounts(
+      this.#nameCount + this.#asides.refusedCount,
+      this.#typesSeen.size,
+    );
   }
 
   /** Is anything pending that an ACK could release? */
   #hasWork(): boolean {
     for (const subscriptions of this.#allSubscriptions) if (subscriptions.hasWork) return true;
-    return !this.#refusals.isEmpty;
+    return this.#asides.hasErrors;
   }
 
   #handleNonce(request: DeltaRequest, nowMs: number): void {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
-    let sentMs = this.#asides.get(typeUrl)?.handleAcknowledged(responseNonce);
+    let sentMs = this.#asides.handleAcknowledged(typeUrl, responseNonce);
     let sender: DeltaSubscriptions | undefined;
     for (const subscriptions of this.#allSubscriptions) {
       if (sentMs !== undefined) break;
@@ -321,7 +317,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const name = spokenName(text);
       this.#events.add({ kind: 'refused_name', typeUrl, name, reason: status.message });
     }
-    this.#refusals.add(typeUrl, text, status);
+    this.#asides.refuse(typeUrl, text, status);
   }
 
   #subscriptions(typeUrl: string, authority: string): DeltaSubscriptions {
@@ -446,10 +442,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       // This poll serves what they reported.
       this.#ready = false;
     }
-    if (!this.#refusals.isEmpty) {
-      const bytes = this.#pollRefusals(nowMs);
-      if (bytes) return bytes;
-    }
+    const errors = this.#pollErrors(nowMs);
+    if (errors) return errors;
     const additions = this.#pollAdditions(nowMs);
     if (additions !== 'in_next_turn')
       return additions ?? this.#pollRemovals(nowMs) ?? this.#pollGreeting(nowMs);
@@ -472,34 +466,18 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#events.take();
   }
 
-  #pollRefusals(nowMs: number): EncodedResponse | undefined {
-    for (const typeUrl of this.#refusals.types) {
-      if (this.awaitsWildcard(typeUrl)) continue;
-      const goesOn = this.#refusals.isUnderWay(typeUrl);
-      const untilMs = goesOn ? undefined : this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
-      if (untilMs === undefined) {
-        const errors = this.#refusals.take(typeUrl, this.#options.chunkBytes);
-        this.#countNames();
-        return this.#sendAside(typeUrl, errors, goesOn, nowMs);
-      }
-      this.#wait(untilMs);
-    }
-    return undefined;
+  #pollErrors(nowMs: number): EncodedResponse | undefined {
+    if (!this.#asides.hasErrors) return undefined;
+    const { aside, untilMs } = this.#asides.takeErrors(this.#options.chunkBytes, nowMs);
+    this.#wait(untilMs);
+    if (!aside) return undefined;
+    this.#countNames();
+    return this.#sendAside(aside, nowMs);
   }
 
-  #sendAside(
-    typeUrl: string,
-    answer: ResponseContent,
-    goesOn: boolean,
-    nowMs: number,
-  ): EncodedResponse {
-    let asides = this.#asides.get(typeUrl);
-    if (!asides) {
-      asides = new Unacknowledged();
-      this.#asides = ownMap(this.#asides).set(typeUrl, asides);
-    }
-    const encoded = this.#encode(typeUrl, undefined, answer);
-    asides.handleSent(encoded.nonce, false, goesOn, nowMs);
+  #sendAside(aside: Aside, nowMs: number): EncodedResponse {
+    const encoded = this.#encode(aside.typeUrl, undefined, aside.content);
+    this.#asides.handleSent(aside, encoded.nonce, nowMs);
     return encoded;
   }
 
@@ -577,13 +555,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #pollGreeting(nowMs: number): EncodedResponse | undefined {
     if (
       this.#responses > 0 ||
+      this.#waitUntilMs !== undefined ||
       this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.isWaiting)
     )
       return undefined;
-    // Skip types with an open wildcard: Envoy would take the empty response for its content.
-    const typeUrl = [...this.#unanswered].find((one) => !this.awaitsWildcard(one));
-    if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
-    return this.#sendAside(typeUrl, NOTHING, false, nowMs);
+    const { greeting } = this.#asides;
+    return greeting && this.#sendAside(greeting, nowMs);
   }
 
   /** @returns until when content of this type has to wait; undefined: send now. */
@@ -623,7 +600,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     { pieces, removed, errors, resourceCount }: ResponseContent,
   ): EncodedResponse {
     this.#responses++;
-    this.#unanswered = noSet();
+    this.#asides.noteAnswered();
     const isShared = removed.length + errors.length === 0;
     const parts = { kind: 'delta', parts: isShared ? pieces : [] };
     const encoded = this.#cache.responses.encode(parts, this.#lastResponse?.number ?? 0, (nonce) =>
