@@ -12,7 +12,6 @@ import type { ClientRule, OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
 import type { Chunks } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
-import { noMap, ownMap } from '../../protos/empty-collections.js';
 import type { EncodedResponse } from '../core/cache/shared-responses.js';
 import type { ClientScope } from '../core/session/asked-name.js';
 import type { GroupStays } from '../core/session/group-stays.js';
@@ -34,6 +33,7 @@ import { INTERNAL_ERROR, OLD_STYLE_RULES_CHANGED, TOKEN_EXPIRED } from './call-s
 import type { FanOut } from './fan-out.js';
 import type { LongRequest, LongRequests } from './long-requests.js';
 import { OpeningIdentity } from './opening-identity.js';
+import { Rejections, type Rejection } from './rejections.js';
 
 /** The part of the transport that a stream uses. */
 export interface StreamPort {
@@ -151,22 +151,6 @@ export type ClientStreamEvent =
   | { readonly kind: 'closed'; readonly reason: string }
   | { readonly kind: 'malformed'; readonly reason: string };
 
-/**
- * The last response of one type that a client refused (NACK); of a delta client, of one type and authority. Times are
- * of `clock`.
- */
-export interface Rejection {
-  readonly typeUrl: string;
-  readonly authority: string;
-  readonly atMs: number;
-  readonly detail: RpcStatus;
-  /**
-   * When the client next accepted a response. A delta client may still lack the refused resource then,
-   * since that response may have had other ones.
-   */
-  readonly acceptedAtMs?: number;
-}
-
 const TOO_OLD: RpcStatus = {
   code: STATUS_CODE.unavailable,
   message: 'the stream has reached its maximum age: reconnect',
@@ -174,9 +158,6 @@ const TOO_OLD: RpcStatus = {
 
 /** A client that has not read for this time gives way when its peer has too much unread. Milliseconds. */
 const UNREAD_GIVES_WAY_MS = 10_000;
-
-/** Rejections that a stream keeps, whether it still subscribes to what it refused or not. A count. */
-const MAX_REJECTIONS = 100;
 
 const NOBODY: Requester = { identity: ANONYMOUS, address: '' };
 
@@ -209,10 +190,7 @@ export class ClientStream<
   readonly #endsAtMs: number;
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
-  /** At most one for each type and authority. `#forgetRejections` drops those without subscriptions. */
-  #rejections: Map<string, Rejection> = noMap();
-  /** With more, those without subscriptions are forgotten. */
-  #mostRejections = MAX_REJECTIONS;
+  readonly #rejections: Rejections;
 
   constructor(context: StreamContext, options: ClientStreamOptions<Request, Session>) {
     this.id = options.id;
@@ -233,6 +211,7 @@ export class ClientStream<
       isBufferFull: () => options.account?.refusal('buffered') !== undefined,
       past: () => context.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
     });
+    this.#rejections = new Rejections(context.clock, this);
     this.#tell({ kind: 'opened' });
   }
 
@@ -271,12 +250,12 @@ export class ClientStream<
 
   /** The last refusal of each type, and of each authority if the client speaks delta. */
   get rejections(): readonly Rejection[] {
-    return [...this.#rejections.values()];
+    return this.#rejections.all;
   }
 
   /** The last refusal of what these subscriptions were sent. */
   rejectionOf(subscriptions: Pick<Rejection, 'typeUrl' | 'authority'>): Rejection | undefined {
-    return this.#rejections.get(this.#answerKey(subscriptions));
+    return this.#rejections.of(subscriptions);
   }
 
   get firstSync(): FirstSync | undefined {
@@ -561,39 +540,10 @@ export class ClientStream<
 
   #tellEvents(): void {
     for (const event of this.session.takeEvents()) {
-      this.#noteAnswer(event);
+      this.#rejections.noteEvent(event);
       if (event.kind === 'ack' || event.kind === 'nack') this.#context.fanOut.endFirstSync(this);
       this.#tell(event);
     }
-  }
-
-  #noteAnswer(event: SessionEvent): void {
-    if (event.kind === 'nack') {
-      const { typeUrl, authority, detail } = event;
-      const atMs = this.#context.clock();
-      const rejection = { typeUrl, authority, atMs, detail };
-      this.#rejections = ownMap(this.#rejections).set(this.#answerKey(event), rejection);
-      if (this.#rejections.size > this.#mostRejections) this.#forgetRejections();
-    } else if (event.kind === 'ack' && this.#rejections.size > 0) {
-      const key = this.#answerKey(event);
-      const refused = this.#rejections.get(key);
-      if (refused?.acceptedAtMs === undefined && refused)
-        this.#rejections.set(key, { ...refused, acceptedAtMs: this.#context.clock() });
-    }
-  }
-
-  /** A client may refuse what it was sent of a thousand authorities, and leave each. */
-  #forgetRejections(): void {
-    const subscribed = new Set(this.session.allSubscriptions.map((one) => this.#answerKey(one)));
-    for (const key of this.#rejections.keys()) {
-      if (!subscribed.has(key)) this.#rejections.delete(key);
-    }
-    this.#mostRejections = Math.max(MAX_REJECTIONS, 2 * this.#rejections.size);
-  }
-
-  /** In the state of the world, a type has one version for all authorities, whose number changes. */
-  #answerKey({ typeUrl, authority }: Pick<Rejection, 'typeUrl' | 'authority'>): string {
-    return this.flavour === 'delta' ? `${typeUrl} ${authority}` : typeUrl;
   }
 
   #tell(event: ClientStreamEvent): void {
