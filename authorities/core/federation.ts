@@ -12,18 +12,16 @@ import { elementTypeOf } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import type { FileLoad } from './sources/file-source.js';
+import { Delivery } from './delivery.js';
 import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { sameAuthority } from './failover/group-plan.js';
-import type { NameEvent } from './failover/view-events.js';
 import { Groups } from './failover/groups.js';
 import { TurnRoom } from './failover/turn-room.js';
 import type { AttemptEvent, ManagementServer } from './sources/management-server.js';
 import type { NodeGroup } from './node-groups/node-group.js';
 import { NodeGroups } from './node-groups/node-groups.js';
-import type { Projection } from './projection.js';
 import { Lists } from './resolution/lists.js';
-import { unrouted } from './reasons.js';
 import { authorityOf, mayLead } from './resolution/name-route.js';
 import { Redirects, type LinkPort } from './resolution/redirects.js';
 import type { Hop } from './resolution/hops.js';
@@ -32,7 +30,7 @@ import { Routing } from './routing.js';
 import type { Source } from './sources/source.js';
 import { Sources, type SourceEffect, type SourcesOptions } from './sources/sources.js';
 import type { ResourceWatcher } from './watcher.js';
-import { notify, Watches, type Watched } from './watches.js';
+import { Watches, type Watched } from './watches.js';
 
 export interface FederationOptions extends SourcesOptions {
   readonly map: AuthorityMap;
@@ -67,20 +65,10 @@ export class Federation {
   readonly #routing: Routing;
   readonly #redirects: Redirects;
   readonly #lists: Lists;
-  /** Watches with newcomers, which get the whole state at the next flush. */
-  readonly #joined = new Set<Watched>();
-  /** The new map may allow other hops; the next flush checks all redirects and lists again. */
-  #rulesChanged = false;
+  readonly #delivery: Delivery;
   /** The next flush may read a long list. Only the timer sets this, so each turn reads one list at most. */
   #mayReadList = false;
   #nowMs = 0;
-  /** Watches that a reload left without a route; the next flush sends their errors. */
-  readonly #unrouted = new Set<Watched>();
-  /**
-   * Resources that their group serves no more. The next flush sends what another group serves in
-   * their place, or their removals.
-   */
-  readonly #lost: Pick<Watched, 'typeUrl' | 'name'>[] = [];
   readonly #effects: FederationEffect[] = [];
 
   constructor(options: FederationOptions) {
@@ -112,6 +100,18 @@ export class Federation {
     };
     this.#redirects = new Redirects(port);
     this.#lists = new Lists(port);
+    this.#delivery = new Delivery({
+      watches: this.#watches,
+      groups: this.#groups,
+      nodeGroups: this.#nodeGroups,
+      routing: this.#routing,
+      redirects: this.#redirects,
+      lists: this.#lists,
+      nowMs: () => this.#nowMs,
+      onGroupEvent: (group, event) => {
+        this.#effects.push({ kind: 'group', group, event });
+      },
+    });
   }
 
   get map(): AuthorityMap {
@@ -140,7 +140,7 @@ export class Federation {
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
     const watched = this.#watches.add(typeUrl, name, watcher);
-    this.#joined.add(watched);
+    this.#delivery.noteJoined(watched);
     if (!watched.group && !this.#lists.isOurs(typeUrl, name)) this.#route(watched, nowMs);
   }
 
@@ -158,8 +158,7 @@ export class Federation {
       this.#redirects.handleLeft(typeUrl, name);
       return;
     }
-    this.#unrouted.delete(watched);
-    this.#joined.delete(watched);
+    this.#delivery.forget(watched);
     if (this.#lists.isOurs(typeUrl, name)) {
       this.#lists.handleUnwatched(typeUrl, name);
       return;
@@ -372,7 +371,7 @@ export class Federation {
       const routeAgain = (): void => {
         this.#routeAgain(nodeGroup, nowMs);
       };
-      this.#lost.push(...this.#nodeGroups.replace(nodeGroup, map, nowMs, routeAgain));
+      this.#delivery.noteLost(this.#nodeGroups.replace(nodeGroup, map, nowMs, routeAgain));
     }
     for (const watched of this.#watches.values()) {
       const { group, typeUrl, name } = watched;
@@ -382,7 +381,7 @@ export class Federation {
         this.#route(watched, nowMs);
       }
     }
-    this.#rulesChanged = true;
+    this.#delivery.noteNewRules();
   }
 
   /**
@@ -402,18 +401,9 @@ export class Federation {
     }
     // Resources of authorities that are no longer in the map may not be served.
     const served = [...group.servedResources()];
-    this.#lost.push(...served.filter(({ name }) => !authorityOf(this.#map, name.authority)));
+    this.#delivery.noteLost(served.filter(({ name }) => !authorityOf(this.#map, name.authority)));
     this.#routeAgain(group, nowMs);
     group.close(nowMs);
-  }
-
-  /** Clients choose the alternatives in names: there may be thousands of groups of such names, one after another. */
-  #dropIfUnused(group: FailoverGroup): void {
-    const { demandCount, failover } = group;
-    if (demandCount > 0 || failover.kind !== 'idle') return;
-    if (!this.#routing.hasOwnAlternatives(group)) return;
-    this.#groups.delete(group);
-    this.#routing.forget(group);
   }
 
   #watchedAt(group: FailoverGroup | NodeGroup): readonly Watched[] {
@@ -423,7 +413,7 @@ export class Federation {
   #routeAgain(group: FailoverGroup | NodeGroup, nowMs: number): void {
     for (const watched of this.#watchedAt(group)) {
       watched.group = undefined;
-      if (!this.#route(watched, nowMs)) this.#unrouted.add(watched);
+      if (!this.#route(watched, nowMs)) this.#delivery.noteUnrouted(watched);
     }
   }
 
@@ -432,7 +422,7 @@ export class Federation {
   /** @returns false if the map has no route for the name. */
   #route(watched: Watched, nowMs: number): boolean {
     const isRouted = this.#routing.route(watched, nowMs);
-    if (isRouted) this.#unrouted.delete(watched);
+    if (isRouted) this.#delivery.noteRouted(watched);
     return isRouted;
   }
 
@@ -444,7 +434,7 @@ export class Federation {
     const glob = this.#watches.get(typeUrl, globKeyOf(name));
     if (!glob?.group || glob.group === group) return;
     const served = glob.group.served(typeUrl, name) ?? group?.served(typeUrl, name);
-    if (served) this.#lost.push({ typeUrl, name });
+    if (served) this.#delivery.noteLost([{ typeUrl, name }]);
   }
 
   #dispatch(source: Source, nowMs: number): void {
@@ -466,7 +456,7 @@ export class Federation {
       for (const effect of this.#sources.takeEffects(nowMs)) this.#effects.push(effect);
       // A directory answers within `subscribe`, so a watcher's call may have produced changes.
       for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
-      if (this.#tellWatchers()) continue;
+      if (this.#delivery.tell()) continue;
       // Here and not with the timer: any input may come first after the linger of a group, and no timer may follow.
       if (this.#nodeGroups.dropIdle(nowMs)) continue;
       if (!this.#mayReadList || !this.#lists.readDue(nowMs)) break;
@@ -474,156 +464,4 @@ export class Federation {
     }
     return this.#effects.splice(0);
   }
-
-  /** @returns false when there was nothing to tell. */
-  #tellWatchers(): boolean {
-    const rulesChanged = this.#rulesChanged;
-    this.#rulesChanged = false;
-    if (rulesChanged) {
-      this.#redirects.handleRulesChanged();
-      this.#lists.handleRulesChanged();
-    }
-    let told = rulesChanged;
-    for (const group of this.#groups.takeTouched()) {
-      this.#nodeGroups.handleTouched(group);
-      const nodeGroup = this.#nodeGroups.of(group);
-      for (const event of group.takeEvents()) {
-        told = true;
-        for (const one of nodeGroup?.merge(group, event) ?? [event]) this.#tell(group, one);
-      }
-      this.#dropIfUnused(group);
-    }
-    for (const { typeUrl, name } of this.#lost.splice(0)) {
-      told = true;
-      const served = this.#watches.groupOf(typeUrl, name)?.served(typeUrl, name);
-      if (served) this.#tellChanged(served.projection);
-      else this.#tellGone({ kind: 'removed', typeUrl, name, status: undefined });
-    }
-    for (const watched of this.#unrouted) {
-      told = true;
-      this.#unrouted.delete(watched);
-      this.#watches.notify(unroutedEvent(watched));
-    }
-    // Newcomers come after all events. Their state then includes these, so none comes twice. Lists
-    // are tried again once the views of all nested lists exist.
-    return told || this.#tellNewcomers() || this.#lists.retry();
-  }
-
-  #tellNewcomers(): boolean {
-    let told = false;
-    for (const watched of this.#joined) {
-      told = true;
-      this.#joined.delete(watched);
-      this.#replay(watched);
-      // A newcomer watched or unwatched another name, which may give groups events.
-      if (this.#groups.hasTouched) break;
-    }
-    return told;
-  }
-
-  /** Sends the whole state of a name, glob or list to its new watchers alone. */
-  #replay(watched: Watched): void {
-    const { typeUrl, name, group } = watched;
-    const newcomers = [...(watched.newcomers ?? [])];
-    watched.newcomers = undefined;
-    if (this.#lists.isOurs(typeUrl, name)) {
-      this.#lists.handleWatched(typeUrl, name, newcomers);
-      return;
-    }
-    if (!group) {
-      notify(newcomers, unroutedEvent(watched));
-      return;
-    }
-    for (const event of this.#stateOf(watched, group)) {
-      // An earlier event may have made a newcomer leave.
-      const to = newcomers.filter((one) => watched.watchers.has(one));
-      if (event.kind === 'changed' && event.projection.redirect) {
-        this.#redirects.replay(typeUrl, event.projection.name, to);
-      } else if (event.kind !== 'complete' || this.#isComplete(event)) notify(to, event);
-    }
-    this.#redirects.handleWatched(typeUrl, name);
-  }
-
-  /** A member of a glob that is watched by its own name too may be in another group, which alone decides about it. */
-  #stateOf({ typeUrl, name }: Watched, group: FailoverGroup | NodeGroup): readonly NameEvent[] {
-    const state = group.replay(typeUrl, name);
-    const ownNames = name.isGlob ? [...this.#routing.ownNamesOf(typeUrl, name)] : [];
-    if (ownNames.length === 0) return state;
-    const own = ownNames.flatMap((one): NameEvent[] => {
-      const served = this.#watches.groupOf(typeUrl, one)?.served(typeUrl, one);
-      return served ? [{ kind: 'changed', projection: served.projection }] : [];
-    });
-    const ownKeys = new Set(ownNames.map(({ key }) => key));
-    const others = state.filter(
-      (event) => event.kind !== 'changed' || !ownKeys.has(event.projection.name.key),
-    );
-    return [...own, ...others];
-  }
-
-  #decides(group: FailoverGroup, typeUrl: string, name: ResourceName): boolean {
-    const own = this.#watches.get(typeUrl, name.key)?.group;
-    return own === undefined || own === group || !(own instanceof FailoverGroup);
-  }
-
-  #tell(group: FailoverGroup, event: GroupEvent): void {
-    switch (event.kind) {
-      case 'changed': {
-        const { typeUrl, name } = event.projection;
-        if (!this.#decides(group, typeUrl, name)) return;
-        this.#tellChanged(event.projection, event.before);
-        return;
-      }
-      case 'noted':
-        this.#routing.handleChanged(event.projection, this.#nowMs);
-        return;
-      case 'removed':
-      case 'absent':
-        if (this.#decides(group, event.typeUrl, event.name)) this.#tellGone(event);
-        return;
-      case 'complete':
-        if (this.#isComplete(event)) this.#watches.notify(event);
-        return;
-      case 'unavailable':
-        this.#watches.notify(event);
-        return;
-      case 'shadowed':
-        this.#effects.push({ kind: 'group', group: event.group, event });
-        return;
-      default:
-        this.#effects.push({ kind: 'group', group, event });
-    }
-  }
-
-  #tellChanged(projection: Projection, before?: Projection): void {
-    const { typeUrl, name } = projection;
-    // An earlier event of this flush may have made the last watcher leave. A redirect would then
-    // open a link that no `unwatch` closes.
-    if (!this.#watches.covers(typeUrl, name)) return;
-    this.#routing.handleChanged(projection, this.#nowMs);
-    if (this.#redirects.handleChanged(projection, before)) return;
-    this.#watches.notify({ kind: 'changed', projection });
-  }
-
-  #tellGone(event: Extract<NameEvent, { kind: 'removed' | 'absent' }>): void {
-    this.#redirects.handleGone(event.typeUrl, event.name);
-    this.#routing.handleGone(event.typeUrl, event.name, this.#nowMs);
-    this.#watches.notify(event);
-  }
-
-  /** A collection is complete only when its redirected members are answered. */
-  #isComplete({
-    typeUrl,
-    name,
-    isProof,
-    status,
-  }: Extract<NameEvent, { kind: 'complete' }>): boolean {
-    return this.#redirects.handleComplete(typeUrl, name, isProof, status);
-  }
 }
-
-const unroutedEvent = ({ typeUrl, name }: Watched): NameEvent => ({
-  kind: 'unavailable',
-  typeUrl,
-  name,
-  status: unrouted(name),
-});

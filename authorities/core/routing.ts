@@ -93,6 +93,15 @@ export class Routing {
     this.#pairs.delete(group.id);
   }
 
+  /** Clients choose the alternatives in names: there may be thousands of groups of such names, one after another. */
+  dropIfUnused(group: FailoverGroup): void {
+    const { demandCount, failover } = group;
+    if (demandCount > 0 || failover.kind !== 'idle') return;
+    if (!this.hasOwnAlternatives(group)) return;
+    this.#options.groups.delete(group);
+    this.forget(group);
+  }
+
   // ---- alternatives in references -------------------------------------------------------------
 
   /** A resource changed, and with it perhaps the alternatives in its references. */

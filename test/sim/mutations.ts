@@ -224,7 +224,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'resources stay after a reload takes the right to them away',
     file: `${AUTHORITIES}/federation.ts`,
-    from: 'this.#lost.push(...served.filter(({ name }) => !authorityOf(this.#map, name.authority)));',
+    from: 'this.#delivery.noteLost(served.filter(({ name }) => !authorityOf(this.#map, name.authority)));',
     to: '',
   },
   {
