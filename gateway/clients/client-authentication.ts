@@ -5,7 +5,7 @@
 import type { ClientCertificate } from '../../authorities/index.js';
 import type { Chunks } from '../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { identityOf, type Claims, type Requester } from '../core/rights/requester.js';
+import { identityOf, type JwtClaims, type Requester } from '../core/rights/requester.js';
 import type { StreamPort } from './client-stream.js';
 import type { ClientTokens } from './client-tokens.js';
 import type { CallHandlers, GrpcCall } from './grpc-call.js';
@@ -26,7 +26,7 @@ export type Identified =
       readonly ok: true;
       readonly requester: Requester;
       /** Of the token, if the client is known by one. */
-      readonly claims?: Claims;
+      readonly claims?: JwtClaims;
       /** How long its token is still valid. Milliseconds; absent: the identity does not end. */
       readonly validForMs?: number;
     }

@@ -15,12 +15,12 @@ import {
 import type { JwtSpec } from '../../config/settings.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import type { Claims } from '../core/rights/requester.js';
+import type { JwtClaims } from '../core/rights/requester.js';
 
 export type VerifiedToken =
   | {
       readonly ok: true;
-      readonly claims: Claims;
+      readonly claims: JwtClaims;
       /** How long the token is still valid, clock skew included. Milliseconds. */
       readonly validForMs: number;
     }

@@ -10,7 +10,7 @@ import { globKeyOf, globKeyOfText, type ResourceName } from '../../../protos/res
 import { ContentBudget, type Unroomed } from './content-budget.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
-import { noneRefused, RefusedNames, type Refused } from './refused-names.js';
+import { noneRejected, RejectedNames, type Rejected } from './rejected-names.js';
 
 /** `requested`: not answered yet. `timed_out`: not answered in time; a late answer still counts. */
 export type SubscriptionStatus = 'requested' | 'present' | 'absent' | 'timed_out';
@@ -67,7 +67,7 @@ interface Collection {
   entries: Map<string, SourceEntry>;
   /** Of the resources in `entries`. */
   bytes: number;
-  readonly refused: Refused;
+  readonly rejected: Rejected;
 }
 
 export class SourceContents {
@@ -87,7 +87,7 @@ export class SourceContents {
   /** Does an answered glob of this type have all members? Otherwise the server may be silent about one without members. */
   readonly answersWholly: (typeUrl: string) => boolean;
   readonly budget: ContentBudget;
-  readonly #refusedNames = new RefusedNames();
+  readonly #rejectedNames = new RejectedNames();
 
   /**
    * @param answersWholly default: of every type. If not, a missing member of an answered glob
@@ -152,13 +152,13 @@ export class SourceContents {
     if (name.isGlob) {
       collection.glob = undefined;
       known.membersLeft = collection.entries.size;
-      this.#refusedNames.clear(collection.refused);
+      this.#rejectedNames.clear(collection.rejected);
       this.#eraseMembers(collection);
     } else {
       collection.singletons.delete(name.key);
       if (!collection.glob) {
         this.#erase(collection, name.key);
-        this.#refusedNames.forget(collection.refused, name.key);
+        this.#rejectedNames.forget(collection.rejected, name.key);
       }
     }
     if (!collection.glob && collection.singletons.size === 0) {
@@ -245,11 +245,11 @@ export class SourceContents {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (collection?.entries.has(name.key)) return 'present';
     // The source sent it, but the gateway rejected it: there is no content, and it is not absent.
-    if (collection?.refused.names.has(name.key)) return 'timed_out';
+    if (collection?.rejected.names.has(name.key)) return 'timed_out';
     const own = collection?.singletons.get(name.key)?.status;
     const globs = collection?.glob?.status;
     if (own === 'absent' || own === 'present') return 'absent';
-    const hasAll = collection?.refused.hasForgotten === false && this.answersWholly(typeUrl);
+    const hasAll = collection?.rejected.hasForgotten === false && this.answersWholly(typeUrl);
     if (globs === 'present' && hasAll) return 'absent';
     return own === 'requested' || globs === 'requested' ? 'requested' : 'timed_out';
   }
@@ -302,9 +302,9 @@ export class SourceContents {
       return;
     }
     // A rejected resource counts as held: the group may serve another candidate's in its place.
-    const wasRefused = this.#clearRejection(collection, typeUrl, name, resync);
+    const wasRejected = this.#clearRejection(collection, typeUrl, name, resync);
     const endsMs = collection.entries.get(name.key)?.expiresAtMs;
-    const had = this.#erase(collection, name.key) || wasRefused;
+    const had = this.#erase(collection, name.key) || wasRejected;
     const singleton = collection.singletons.get(name.key);
     // Announce a repeated absence only if its reason is new.
     const known =
@@ -330,13 +330,13 @@ export class SourceContents {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
     const isAsked = collection.singletons.has(name.key);
-    this.#refusedNames.add(collection.refused, name.key, unroomedBytes, isAsked);
+    this.#rejectedNames.add(collection.rejected, name.key, unroomedBytes, isAsked);
     return isAsked ? undefined : collection.glob;
   }
 
-  /** The resources that the gateway refused for lack of room, and that the source has still, as far as known. */
+  /** The resources that the gateway rejected for lack of room, and that the source has still, as far as known. */
   get unroomed(): Unroomed {
-    return this.#refusedNames.unroomed;
+    return this.#rejectedNames.unroomed;
   }
 
   /** Number of resources so far that were not held when they came. */
@@ -364,8 +364,8 @@ export class SourceContents {
 
   /** Are all members that the source has of this glob held, none rejected? */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
-    const refused = this.#types.get(typeUrl)?.get(glob.key)?.refused;
-    return refused?.names.size === 0 && !refused.hasForgotten && this.answersWholly(typeUrl);
+    const rejected = this.#types.get(typeUrl)?.get(glob.key)?.rejected;
+    return rejected?.names.size === 0 && !rejected.hasForgotten && this.answersWholly(typeUrl);
   }
 
   /**
@@ -379,9 +379,9 @@ export class SourceContents {
     name: ResourceName,
     resync: boolean,
   ): boolean {
-    const { refused, glob } = collection;
-    if (!this.#refusedNames.forget(refused, name.key)) return false;
-    if (refused.names.size === 0 && glob?.status === 'present') {
+    const { rejected, glob } = collection;
+    if (!this.#rejectedNames.forget(rejected, name.key)) return false;
+    if (rejected.names.size === 0 && glob?.status === 'present') {
       this.#announce('settled', typeUrl, glob.name, resync, glob);
     }
     return true;
@@ -465,7 +465,7 @@ export class SourceContents {
   /** A new stream requests every name again. Held content stays until the name is answered. */
   restart(): void {
     for (const [typeUrl, collections] of this.#types) {
-      for (const { refused } of collections.values()) this.#refusedNames.clear(refused);
+      for (const { rejected } of collections.values()) this.#rejectedNames.clear(rejected);
       for (const subscription of this.subscriptions(typeUrl)) {
         subscription.status = 'requested';
         subscription.deadlineMs = undefined;
@@ -590,7 +590,7 @@ export class SourceContents {
         singletons: new Map(),
         entries: new Map(),
         bytes: 0,
-        refused: noneRefused(),
+        rejected: noneRejected(),
       };
       type.set(globKey, collection);
     }

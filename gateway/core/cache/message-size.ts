@@ -18,12 +18,12 @@ export function sizeInMessage({ field }: Projection): number {
 }
 
 /** @returns a lower bound for the bytes of resources that fit into a message of this size. */
-export const roomIn = (maxBytes: number, typeUrl: string): number =>
+export const bytesLeftIn = (maxBytes: number, typeUrl: string): number =>
   maxBytes - FRAME_BYTES - MOST_UTF8_BYTES * typeUrl.length;
 
 /** @returns whether the resource fits alone into a message of this size. */
 export function fits(projection: Projection, maxBytes: number): boolean {
-  return sizeInMessage(projection) <= roomIn(maxBytes, projection.typeUrl);
+  return sizeInMessage(projection) <= bytesLeftIn(maxBytes, projection.typeUrl);
 }
 
 /** For each resource that exceeds the smallest message limit: its last version within the limit. */

@@ -25,7 +25,7 @@ import type { ClustersBehind } from './subscription.js';
 import { SubscriptionTable } from './subscription-table.js';
 import type { Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
-import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
+import { GrantedCache, type RefusedNameEvent } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
 import { SessionEvents } from '../session/session-events.js';
 import {
@@ -98,7 +98,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   constructor(options: SessionOptions) {
     this.#options = options;
     const { maxMessageBytes } = options;
-    const onDenied = (refused: RefusedName): void => {
+    const onDenied = (refused: RefusedNameEvent): void => {
       this.#events.add(refused);
     };
     const { judge, past } = options;

@@ -4,7 +4,7 @@
  * (docs/SECURITY.md, "Quotas").
  */
 import type { ClientRule } from '../../../config/model.js';
-import { matchingRule, type Claims, type Requester } from '../rights/requester.js';
+import { matchingRule, type JwtClaims, type Requester } from '../rights/requester.js';
 import type { PeerLimits } from './limits.js';
 import type { PeerAccount, Quotas } from './quotas.js';
 
@@ -12,14 +12,14 @@ import type { PeerAccount, Quotas } from './quotas.js';
 export interface KnownClient {
   readonly requester: Requester;
   /** Of its token, if it is known by one. */
-  readonly claims?: Claims;
+  readonly claims?: JwtClaims;
 }
 
 /**
  * @param connectionKey of the certificate or the address; see `quotaKeyOf`
  * @returns the issuer and subject of the token: clients behind one address do not share an account
  */
-export function accountKeyOf(claims: Claims | undefined, connectionKey: string): string {
+export function accountKeyOf(claims: JwtClaims | undefined, connectionKey: string): string {
   const { iss, sub } = claims ?? {};
   return typeof sub === 'string' ? `jwt:${JSON.stringify([iss, sub])}` : connectionKey;
 }

@@ -32,14 +32,14 @@ export type SessionCache = Pick<
   | 'unsubscribeGlob'
 >;
 
-export type RefusedName = Extract<SessionEvent, { kind: 'refused_name' }>;
+export type RefusedNameEvent = Extract<SessionEvent, { kind: 'refused_name' }>;
 type Denial = Extract<Verdict, { kind: 'denied' }>;
 type Entry = NameEntry | GlobEntry;
 
 export class GrantedCache implements SessionCache {
   readonly #cache: ResourceCache;
   readonly #judge: Judge;
-  readonly #onDenied: (refused: RefusedName) => void;
+  readonly #onDenied: (refused: RefusedNameEvent) => void;
   readonly #past: () => ClientPast | undefined;
 
   /**
@@ -50,7 +50,7 @@ export class GrantedCache implements SessionCache {
   constructor(
     cache: ResourceCache,
     judge: Judge = () => GRANTED,
-    onDenied: (refused: RefusedName) => void = () => undefined,
+    onDenied: (refused: RefusedNameEvent) => void = () => undefined,
     past: () => ClientPast | undefined = () => undefined,
   ) {
     this.#cache = cache;

@@ -4,7 +4,7 @@ import type { ClientMatch, ClientRule } from '../../../config/model.js';
 import { isInRange } from '../../../protos/address-range.js';
 
 /** The claims of a token whose signature, issuer, audience and times are valid. */
-export type Claims = Readonly<Record<string, unknown>>;
+export type JwtClaims = Readonly<Record<string, unknown>>;
 
 /** What a connection proves of its client. The Node is a claim of the client, and never counts. */
 export type Identity =
@@ -13,7 +13,7 @@ export type Identity =
       readonly uris: readonly string[];
       readonly dnsNames: readonly string[];
     }
-  | { readonly kind: 'jwt'; readonly claims: Claims }
+  | { readonly kind: 'jwt'; readonly claims: JwtClaims }
   | { readonly kind: 'anonymous' };
 
 /** A client, as the rules for clients see it. */
@@ -32,7 +32,7 @@ export const ANONYMOUS: Identity = { kind: 'anonymous' };
  */
 export function identityOf(
   certificate: Pick<ClientCertificate, 'uris' | 'dnsNames'> | undefined,
-  claims: Claims | undefined,
+  claims: JwtClaims | undefined,
 ): Identity {
   const { uris = [], dnsNames = [] } = certificate ?? {};
   if (uris.length + dnsNames.length > 0) return { kind: 'certificate', uris, dnsNames };
@@ -84,7 +84,7 @@ function isDnsName(name: string, pattern: string): boolean {
   return dot > 0 && name.slice(dot) === pattern.slice(1) && !name.startsWith('*');
 }
 
-function hasClaims(claims: Claims, expected: NonNullable<ClientMatch['jwt']>): boolean {
+function hasClaims(claims: JwtClaims, expected: NonNullable<ClientMatch['jwt']>): boolean {
   return Object.entries(expected).every(([name, value]) => {
     const claim = Object.hasOwn(claims, name) ? claims[name] : undefined;
     const held: readonly unknown[] = Array.isArray(claim) ? claim : [claim];

@@ -174,7 +174,7 @@ export function clientScopeOf(
   if (!room.hasScope(scope) && room.scopeCount >= room.maxNodeGroups) {
     return refused(
       STATUS_CODE.resourceExhausted,
-      `more than ${room.maxNodeGroups} node groups (${groupedBy(rule)})`,
+      `more than ${room.maxNodeGroups} node groups (${groupingWords(rule)})`,
     );
   }
   const status = room.hasScope(scope) ? undefined : room.enter?.(scope);
@@ -209,7 +209,7 @@ function certificateText(
   );
 }
 
-function groupedBy({ fields, wholeNode, headers, certificate }: ScopeRule): string {
+function groupingWords({ fields, wholeNode, headers, certificate }: ScopeRule): string {
   const parts = [
     `old_style_names.differ_by: ${wholeNode ? 'all' : fields.join(', ')}`,
     ...(headers.length > 0 ? [`headers: ${headers.join(', ')}`] : []),

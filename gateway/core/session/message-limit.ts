@@ -8,7 +8,7 @@ import type { Projection } from '../../../authorities/index.js';
 import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../../protos/discovery.js';
 import { noMap, ownMap } from '../../../protos/empty-collections.js';
 import { TypedMap } from '../../../protos/typed-map.js';
-import { AROUND_RESOURCE_BYTES, fits, roomIn, sizeInMessage } from '../cache/message-size.js';
+import { AROUND_RESOURCE_BYTES, bytesLeftIn, fits, sizeInMessage } from '../cache/message-size.js';
 import type { NameState } from '../cache/entries.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
 import type { Segment } from '../cache/whole-set.js';
@@ -112,7 +112,7 @@ export class MessageLimit {
 
   /** Does the largest of these resources alone fit the limit? */
   takesEach({ largest }: Segment, typeUrl: string): boolean {
-    return largest <= roomIn(this.maxBytes, typeUrl);
+    return largest <= bytesLeftIn(this.maxBytes, typeUrl);
   }
 
   /** @returns the projection itself, or the last version that fits, or undefined. */
@@ -144,7 +144,7 @@ export class MessageLimit {
    */
   exceeds(next: Projection, resources: number, bytes: number): boolean {
     const around = resources * AROUND_RESOURCE_BYTES;
-    return bytes + around + sizeInMessage(next) > roomIn(this.maxBytes, next.typeUrl);
+    return bytes + around + sizeInMessage(next) > bytesLeftIn(this.maxBytes, next.typeUrl);
   }
 
   /**

@@ -5,27 +5,27 @@
 import type { Unroomed } from './content-budget.js';
 
 /** The rejected names of one collection. */
-export interface Refused {
+export interface Rejected {
   /** By name: the bytes for which there was no room; 0: rejected for another reason. */
   readonly names: Map<string, number>;
   /** The gateway rejected further members and does not remember which: none is proven absent. */
   hasForgotten: boolean;
 }
 
-export const noneRefused = (): Refused => ({ names: new Map(), hasForgotten: false });
+export const noneRejected = (): Rejected => ({ names: new Map(), hasForgotten: false });
 
 /**
  * Rejected names that a source may have, since each of them costs memory. The gateway forgets the names of
  * further members. A count.
  */
-const MAX_REFUSED_NAMES = 10_000;
+const MAX_REJECTED_NAMES = 10_000;
 
 /** The rejected names of all collections of a source. */
-export class RefusedNames {
+export class RejectedNames {
   #count = 0;
   readonly #unroomed = { resources: 0, bytes: 0 };
 
-  /** The resources that the gateway refused for lack of room, and that the source has still, as far as known. */
+  /** The resources that the gateway rejected for lack of room, and that the source has still, as far as known. */
   get unroomed(): Unroomed {
     return this.#unroomed;
   }
@@ -34,26 +34,26 @@ export class RefusedNames {
    * @param unroomedBytes its size, if there was no room for it; else 0
    * @param isAsked the name is subscribed by itself. The gateway bounds such names, and the source invents others
    */
-  add(refused: Refused, key: string, unroomedBytes: number, isAsked: boolean): void {
-    this.forget(refused, key);
-    if (isAsked || this.#count < MAX_REFUSED_NAMES) {
-      refused.names.set(key, unroomedBytes);
+  add(rejected: Rejected, key: string, unroomedBytes: number, isAsked: boolean): void {
+    this.forget(rejected, key);
+    if (isAsked || this.#count < MAX_REJECTED_NAMES) {
+      rejected.names.set(key, unroomedBytes);
       this.#countOne(1, unroomedBytes);
-    } else refused.hasForgotten = true;
+    } else rejected.hasForgotten = true;
   }
 
-  /** @returns whether the name was refused */
-  forget({ names }: Refused, key: string): boolean {
+  /** @returns whether the name was rejected */
+  forget({ names }: Rejected, key: string): boolean {
     const unroomedBytes = names.get(key);
     if (unroomedBytes === undefined) return false;
     this.#countOne(-1, unroomedBytes);
     return names.delete(key);
   }
 
-  clear(refused: Refused): void {
-    for (const unroomedBytes of refused.names.values()) this.#countOne(-1, unroomedBytes);
-    refused.names.clear();
-    refused.hasForgotten = false;
+  clear(rejected: Rejected): void {
+    for (const unroomedBytes of rejected.names.values()) this.#countOne(-1, unroomedBytes);
+    rejected.names.clear();
+    rejected.hasForgotten = false;
   }
 
   #countOne(count: 1 | -1, unroomedBytes: number): void {
