@@ -94,6 +94,7 @@ export class SourceConnection {
       case 'lost':
         if (isRefusal(effect.end)) this.#files.watch();
         return;
+      case 'refused':
       case 'received':
       case 'type_unserved':
         return;

@@ -19,6 +19,8 @@ import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
 import {
   FederatedClient,
+  scopeOfSource,
+  sourceNameOf,
   sourceTransport,
   type ContentTotal,
   type Transport,
@@ -91,17 +93,26 @@ export function createGateway(options: GatewayOptions): Gateway {
   const traced = { ...options, tracing };
 
   const { quotas, memoryWatch, contentTotal } = createQuotas(limits, telemetry);
-  const client = createClient(traced, contentTotal, (group, to) => {
-    peers.handleSwitched(group, to);
+  const client = createClient(traced, contentTotal, {
+    onSwitched: (group, to) => {
+      peers.handleSwitched(group, to);
+    },
+    onRefused: (scope) => {
+      groupStays.handleCredentialsRefused(scope);
+    },
   });
 
   const cache = createCache(traced, client, () => peers);
+  const groupStays = new GroupStays((scope) => {
+    cache.retire(client.retirable(scope), client.nowMs);
+  });
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
   const room = roomIn(cache, client, limits);
   const tokens = createTokens(options);
   const ready = (): boolean => isReady({ gateway: view, telemetry });
-  const server = createServer(traced, cache, client, { quotas, room, tokens, isReady: ready });
+  const admission = { quotas, room, tokens, groupStays, isReady: ready };
+  const server = createServer(traced, cache, client, admission);
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {
@@ -210,14 +221,21 @@ function createCache(
 }
 
 /** The upstream side. */
+interface FederationListener {
+  /** A group now serves another source. */
+  onSwitched(group: string, to: string): void;
+  /** A source goes on refusing the credentials of a node group. */
+  onRefused(scope: string): void;
+}
+
 function createClient(
   options: TracedOptions,
   contentTotal: ContentTotal,
-  onSwitched: (group: string, to: string) => void,
+  { onSwitched, onRefused }: FederationListener,
 ): FederatedClient {
   const { settings, map, telemetry, tracing } = options;
   const { limits } = settings;
-  return new FederatedClient({
+  const client = new FederatedClient({
     map,
     nodeFor: (source, group) => nodeFor(source, settings.node, group),
     maxResourcesPerResponse: limits.maxResourcesPerResponse,
@@ -235,6 +253,11 @@ function createClient(
         const to = effect.group.candidates[effect.event.to]?.source.name ?? '';
         onSwitched(effect.group.id, to);
       }
+      if (effect.kind === 'server' && effect.effect.kind === 'refused') {
+        const spec = client.view.map.sources.get(sourceNameOf(effect.source));
+        const areOfClients = spec?.kind === 'grpc' && (spec.forwardHeaders?.length ?? 0) > 0;
+        if (areOfClients) onRefused(scopeOfSource(effect.source));
+      }
     },
     loads: {
       maxEntriesPerSource: limits.maxLoadEntriesPerSource,
@@ -250,6 +273,7 @@ function createClient(
     },
     clock,
   });
+  return client;
 }
 
 /** The state file, if one is configured. */
@@ -287,15 +311,12 @@ interface Admission {
   readonly room: NodeGroupRoom;
   /** Undefined: the gateway reads no tokens. */
   readonly tokens: ClientTokens | undefined;
+  readonly groupStays: GroupStays;
   readonly isReady: () => boolean;
 }
 
 /** What all client streams have in common. A stream also ends at its age, and a poll does not. */
-function streamContext(
-  { settings, telemetry, tracing }: TracedOptions,
-  cache: ResourceCache,
-  client: FederatedClient,
-) {
+function streamContext({ settings, telemetry, tracing }: TracedOptions, client: FederatedClient) {
   const { limits } = settings;
   return {
     clock,
@@ -305,14 +326,11 @@ function streamContext(
     longRequests: new LongRequests('in_turns'),
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
-    groupStays: new GroupStays((scope) => {
-      cache.retire(client.retirable(scope), client.nowMs);
-    }),
     maxMessage: settings.client.maxMessage,
     pastCollections: new PastCollections(limits.tombstoneMaxAgeMs),
     onError: telemetry.onHandlerError.bind(telemetry),
     ...observersOf(telemetry, tracing),
-  } satisfies StreamContext;
+  } satisfies Omit<StreamContext, 'groupStays'>;
 }
 
 /** Fan-out and xDS server: each client stream has its own session on the shared cache. */
@@ -320,13 +338,13 @@ function createServer(
   options: TracedOptions,
   cache: ResourceCache,
   client: FederatedClient,
-  { quotas, room, tokens, isReady }: Admission,
+  { quotas, room, tokens, groupStays, isReady }: Admission,
 ): XdsServer {
   const { settings, telemetry } = options;
   const { limits } = settings;
   const protocols = streamProtocols(settings, cache);
   const polled = pollProtocol(settings, cache);
-  const context = streamContext(options, cache, client);
+  const context = { ...streamContext(options, client), groupStays };
   const { oldStyle, clientRules, onError } = context;
   // One half-read report takes 25 MB.
   const loadReports = new LongRequests('one_by_one');

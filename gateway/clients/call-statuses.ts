@@ -15,3 +15,9 @@ export const OLD_STYLE_RULES_CHANGED: RpcStatus = {
   code: STATUS_CODE.unavailable,
   message: 'the rules for old-style names in the authority map changed: reconnect',
 };
+
+/** The credentials that the client's headers carried when it opened the stream. */
+export const CREDENTIALS_REFUSED: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'a source refuses the credentials of this stream, which may have expired: reconnect',
+};

@@ -14,7 +14,7 @@ import type { Chunks } from '../../protos/discovery-fields.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import type { EncodedResponse } from '../core/cache/shared-responses.js';
 import type { ClientScope } from '../core/session/asked-name.js';
-import type { GroupStays } from '../core/session/group-stays.js';
+import type { GroupStays, StayingStream } from '../core/session/group-stays.js';
 import { maxMessageBytesOf, type MaxMessage } from '../core/session/message-limit.js';
 import {
   clientScopeOf,
@@ -29,7 +29,12 @@ import { statusOfUnreadable, typedRequest } from '../core/session/request-checks
 import type { PeerAccount } from '../core/quotas/quotas.js';
 import type { FirstSync } from '../core/quotas/first-syncs.js';
 import { StreamNames } from '../core/quotas/stream-names.js';
-import { INTERNAL_ERROR, OLD_STYLE_RULES_CHANGED, TOKEN_EXPIRED } from './call-statuses.js';
+import {
+  CREDENTIALS_REFUSED,
+  INTERNAL_ERROR,
+  OLD_STYLE_RULES_CHANGED,
+  TOKEN_EXPIRED,
+} from './call-statuses.js';
 import type { FanOut } from './fan-out.js';
 import type { LongRequest, LongRequests } from './long-requests.js';
 import { OpeningIdentity } from './opening-identity.js';
@@ -159,12 +164,17 @@ const TOO_OLD: RpcStatus = {
 /** A client that has not read for this time gives way when its peer has too much unread. Milliseconds. */
 const UNREAD_GIVES_WAY_MS = 10_000;
 
+/** A younger stream carries credentials that the client has just sent. Milliseconds. */
+const YOUNG_MS = 60_000;
+
 const NOBODY: Requester = { identity: ANONYMOUS, address: '' };
 
 export class ClientStream<
   Request extends AnyRequest = AnyRequest,
   Session extends StreamSession<Request> = StreamSession<Request>,
-> implements LongRequest {
+>
+  implements LongRequest, StayingStream
+{
   readonly id: number;
   readonly session: Session;
   readonly openedAtMs: number;
@@ -356,6 +366,15 @@ export class ClientStream<
     this.session.handleRightsChanged();
   }
 
+  /**
+   * A source goes on refusing the credentials that the client sent when it opened the stream. They may have expired, and a
+   * client sends new ones on a new stream only. A young stream has sent new ones already.
+   */
+  handleCredentialsRefused(): void {
+    const isYoung = this.#context.clock() < this.openedAtMs + YOUNG_MS;
+    if (!this.#closed && !isYoung) this.end(CREDENTIALS_REFUSED);
+  }
+
   /** Ends the stream if a new map moves the client to another node group: it must subscribe again. */
   endIfRegrouped(): void {
     const { scope } = this.session;
@@ -369,7 +388,7 @@ export class ClientStream<
     if (entered.kind === 'scope') {
       const { identity } = this.#groupedNode();
       const letGo = this.#context.holdIdentity(entered.scope, identity);
-      const leave = this.#context.groupStays.enter(this.#clientKey, entered.scope);
+      const leave = this.#context.groupStays.enter(this.#clientKey, entered.scope, this);
       this.#leaveGroup = () => {
         letGo();
         leave();

@@ -75,6 +75,9 @@ export class SourceTelemetry {
       case 'received':
         this.#received(source, effect);
         return;
+      case 'refused':
+        // `lost` says why.
+        return;
       case 'pause':
       case 'resume':
         // Of each large response.

@@ -80,7 +80,9 @@ export type HealthEffect =
   | { readonly kind: 'hang_up'; readonly reason: string }
   | { readonly kind: 'up' }
   | { readonly kind: 'lost'; readonly end: StreamEnd; readonly livedMs: number | null }
-  | { readonly kind: 'tripped'; readonly reason: TripReason; readonly end: StreamEnd };
+  | { readonly kind: 'tripped'; readonly reason: TripReason; readonly end: StreamEnd }
+  /** The source refuses the credentials even after the quick retries. */
+  | { readonly kind: 'refused' };
 
 export interface HealthInput {
   readonly timers: SourceTimers;
@@ -220,8 +222,8 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   const isOfType = end.detectedBy === 'type';
   const failures = state.failures + (isOfType ? 0 : 1);
   const refused = isRefusal(end);
-  const isFinal =
-    refused && (end.code === STATUS_CODE.unimplemented || state.attempt >= QUICK_RETRIES);
+  const isOfCredentials = refused && end.code !== STATUS_CODE.unimplemented;
+  const isFinal = refused && (!isOfCredentials || state.attempt >= QUICK_RETRIES);
   const silent = end.detectedBy === 'deadline' && !state.suspect;
   const reason: TripReason | null = refused
     ? 'refused'
@@ -249,7 +251,11 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   const trips = reason !== null && state.tripped === null;
   return {
     state: retryLater(memory, delayMs, input),
-    effects: trips ? [lost, { kind: 'tripped', reason, end }] : [lost],
+    effects: [
+      lost,
+      ...(trips ? [{ kind: 'tripped', reason, end } as const] : []),
+      ...(isFinal && isOfCredentials ? [{ kind: 'refused' } as const] : []),
+    ],
   };
 }
 

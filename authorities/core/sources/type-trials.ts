@@ -179,16 +179,15 @@ export class TypeTrials {
 
   #acquit(typeUrl: string): void {
     this.#trusted.add(typeUrl);
-    if (this.#trusted.size > MAX_KEPT) this.#forgetTrusted();
+    this.#forgetTrusted();
     this.#doubts.delete(typeUrl);
     if (this.#trial?.typeUrl === typeUrl) this.#trial = undefined;
   }
 
   #forgetTrusted(): void {
     for (const typeUrl of this.#trusted) {
-      if (KNOWN.has(typeUrl)) continue;
-      this.#trusted.delete(typeUrl);
-      return;
+      if (this.#trusted.size <= MAX_KEPT) break;
+      if (!KNOWN.has(typeUrl)) this.#trusted.delete(typeUrl);
     }
   }
 

@@ -7,10 +7,16 @@
 /** Clients that are remembered, also after they left. A count. */
 const MAX_CLIENTS = 10_000;
 
+/** A stream of a client that is in a node group. */
+export interface StayingStream {
+  /** A source goes on refusing the credentials of the group. */
+  handleCredentialsRefused(): void;
+}
+
 /** What keeps a node group. */
 interface Group {
-  /** Number of its open streams. */
-  streams: number;
+  /** Those that are open. */
+  readonly streams: Set<StayingStream>;
   /** Number of the clients whose newest stream was in it. */
   clients: number;
 }
@@ -32,13 +38,20 @@ export class GroupStays {
    * @param client tells it from other clients, whatever group it is in; undefined: nothing does
    * @returns call it when the stream ends
    */
-  enter(client: string | undefined, scope: string): () => void {
-    this.#groupOf(scope).streams++;
+  enter(client: string | undefined, scope: string, stream: StayingStream): () => void {
+    this.#groupOf(scope).streams.add(stream);
     if (client !== undefined) this.#move(client, scope);
     return () => {
-      this.#groupOf(scope).streams--;
+      this.#groupOf(scope).streams.delete(stream);
       this.#leave(scope, client !== undefined);
     };
+  }
+
+  /** A source goes on refusing the credentials of this group. */
+  handleCredentialsRefused(scope: string): void {
+    for (const stream of [...(this.#groups.get(scope)?.streams ?? [])]) {
+      stream.handleCredentialsRefused();
+    }
   }
 
   #move(client: string, scope: string): void {
@@ -59,14 +72,14 @@ export class GroupStays {
 
   #groupOf(scope: string): Group {
     let group = this.#groups.get(scope);
-    if (!group) this.#groups.set(scope, (group = { streams: 0, clients: 0 }));
+    if (!group) this.#groups.set(scope, (group = { streams: new Set(), clients: 0 }));
     return group;
   }
 
   /** @param isKnown the client is in another group now, if the group has no clients left */
   #leave(scope: string, isKnown: boolean): void {
     const { streams, clients } = this.#groupOf(scope);
-    if (streams > 0 || clients > 0) return;
+    if (streams.size > 0 || clients > 0) return;
     this.#groups.delete(scope);
     if (isKnown) this.#onDeserted(scope);
   }

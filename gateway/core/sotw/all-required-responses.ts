@@ -14,7 +14,7 @@ import { placeholderCluster } from './placeholder.js';
 import { dutyOf, MAYBE_HELD } from '../session/holdings.js';
 import { isDoubtful, isKnown, isStuck, isUnreachable, wantedOf } from '../cache/entries.js';
 import { isIncluded, wholeContentOf } from './set-draft.js';
-import type { Doubted, SetLoss } from './set-losses.js';
+import type { Doubted, FirstSet, SetLoss } from './set-losses.js';
 import {
   FIRST_ANSWER_WAIT_MS,
   type Responses,
@@ -37,7 +37,7 @@ const NOTHING_NEW: Pick<Findings, 'bringsNew' | 'clusters'> = { bringsNew: false
 /** The suffix of a gateway's version: the number of resources in the set (GRPC 6). */
 const COUNT = /\.(\d+)$/;
 
-export class AllRequiredResponses implements Responses {
+export class AllRequiredResponses implements Responses, FirstSet {
   readonly isWhole = true;
   readonly #of: SotwSubscriptions;
   readonly #isCluster: boolean;

@@ -11,6 +11,10 @@
 import { triggersGuard } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
+import type { GrantedCache } from '../rights/granted-cache.js';
+
+/** While a client's losses cannot be judged yet, they are examined again after this time. Milliseconds. */
+const OPEN_LOSS_WAIT_MS = 1_000;
 
 /** Resources that the first set of one type would delete from the client, for one authority. */
 export interface SetLoss {
@@ -25,9 +29,24 @@ export interface SetLoss {
 /** A name or collection of an authority about which all is known but what the guard holds back for all clients. */
 export type Doubted = Pick<SetLoss, 'typeUrl' | 'sample'>;
 
+/** The listeners or the clusters of one client, as far as they concern the first set of its stream. */
+export interface FirstSet {
+  /** What the first set would delete; empty if that is unknown, or the set was sent. */
+  readonly losses: readonly SetLoss[];
+  /** May the client hold resources that no source has answered yet? */
+  readonly isUndecided: boolean;
+  /** What is unknown only because of the guard; empty while a source may still answer something else. */
+  readonly doubted: readonly Doubted[];
+  /** What a source has answered. */
+  readonly known: readonly Doubted[];
+  /** What is unknown since its sources cannot be reached. */
+  readonly unreachable: readonly Doubted[];
+  /** `SetLosses` sets it: until when the set may not be sent; undefined: send now. */
+  heldUntilMs: number | undefined;
+}
+
+/** What `SetLosses` found out about the sets of one client. */
 export interface LossJudgement {
-  /** Until when no set that loses something may be sent; undefined: send now. */
-  readonly untilMs: number | undefined;
   /** When to judge again: each authority has a wait of its own. Undefined: no need. */
   readonly againMs: number | undefined;
   /** Authorities whose losses the guard has just begun to hold back. */
@@ -37,6 +56,8 @@ export interface LossJudgement {
     readonly untilMs: number;
   }[];
 }
+
+const NOTHING_JUDGED: LossJudgement = { againMs: undefined, guarded: [] };
 
 /** The state of one authority. */
 interface Verdict {
@@ -49,11 +70,62 @@ interface Verdict {
 }
 
 export class SetLosses {
-  readonly #policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy;
+  readonly #cache: Pick<GrantedCache, 'isCurrent' | 'removalPolicyOf'>;
   readonly #verdicts = new Map<string, Verdict>();
 
-  constructor(policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy) {
-    this.#policyOf = policyOf;
+  constructor(cache: Pick<GrantedCache, 'isCurrent' | 'removalPolicyOf'>) {
+    this.#cache = cache;
+  }
+
+  /**
+   * Sets `heldUntilMs` of each set: those that would delete too much have to wait.
+   *
+   * @param sets all first sets of one client
+   */
+  hold(sets: readonly FirstSet[], nowMs: number): LossJudgement {
+    this.#findDoubts(sets, nowMs);
+    const losing: FirstSet[] = [];
+    const all: SetLoss[] = [];
+    for (const set of sets) {
+      const { losses } = set;
+      all.push(...losses);
+      set.heldUntilMs = undefined;
+      if (losses.some(({ lost }) => lost > 0)) losing.push(set);
+    }
+    if (losing.length === 0) return NOTHING_JUDGED;
+    const isOpen =
+      sets.some(({ isUndecided }) => isUndecided) ||
+      all.some((loss) => loss.lost > 0 && !this.#isCurrent(loss));
+    if (isOpen) {
+      // Types are judged together, and only by sources that answer now.
+      for (const set of losing) set.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
+      return NOTHING_JUDGED;
+    }
+    const { untilMs, ...judgement } = this.#judge(all, nowMs);
+    for (const set of losing) set.heldUntilMs = untilMs;
+    return judgement;
+  }
+
+  #isCurrent({ typeUrl, sample }: Doubted): boolean {
+    return this.#cache.isCurrent(typeUrl, sample);
+  }
+
+  /** Notes the authorities about which all is known but what the guard holds back for all clients. */
+  #findDoubts(sets: readonly FirstSet[], nowMs: number): void {
+    // Nothing is undecided now: keep the noted doubts, because no source sent anything new.
+    if (!sets.some(({ isUndecided }) => isUndecided)) return;
+    const isOpen = sets.some(({ isUndecided, doubted }) => isUndecided && doubted.length === 0);
+    const doubted = sets.flatMap((set) => set.doubted);
+    if (isOpen || !doubted.every((one) => this.#isCurrent(one))) {
+      this.#noteDoubts([], nowMs);
+      return;
+    }
+    const known = sets.flatMap((set) => set.known);
+    const open = sets.flatMap((set) => set.unreachable);
+    open.push(...known.filter((one) => !this.#isCurrent(one)));
+    const openAuthorities = new Set(open.map(({ sample }) => sample.authority));
+    const isSettled = ({ sample }: Doubted): boolean => !openAuthorities.has(sample.authority);
+    this.#noteDoubts([...doubted, ...known].filter(isSettled), nowMs);
   }
 
   /**
@@ -62,7 +134,7 @@ export class SetLosses {
    *
    * @param doubted of all authorities whose sources answer now; an authority with a source that is away has a wait of its own
    */
-  noteDoubts(doubted: readonly Doubted[], nowMs: number): void {
+  #noteDoubts(doubted: readonly Doubted[], nowMs: number): void {
     const authorities = new Set(doubted.map(({ sample }) => sample.authority));
     for (const [authority, verdict] of this.#verdicts) {
       if (!authorities.has(authority)) verdict.doubtedSinceMs = undefined;
@@ -72,8 +144,14 @@ export class SetLosses {
     }
   }
 
-  /** @param losses of all types whose set is known and was not sent on this stream yet */
-  judge(losses: readonly SetLoss[], nowMs: number): LossJudgement {
+  /**
+   * @param losses of all types whose set is known and was not sent on this stream yet
+   * @returns also until when no set that loses something may be sent; undefined: send now
+   */
+  #judge(
+    losses: readonly SetLoss[],
+    nowMs: number,
+  ): LossJudgement & { readonly untilMs: number | undefined } {
     const byAuthority = new Map<string, SetLoss>();
     for (const loss of losses) {
       const { authority } = loss.sample;
@@ -102,7 +180,7 @@ export class SetLosses {
   #verdictOf(typeUrl: string, sample: ResourceName, nowMs: number): Verdict {
     let verdict = this.#verdicts.get(sample.authority);
     if (!verdict) {
-      const policy = this.#policyOf(typeUrl, sample);
+      const policy = this.#cache.removalPolicyOf(typeUrl, sample);
       const untilMs = nowMs + policy.switchWaitMs;
       verdict = { policy, doubtedSinceMs: undefined, untilMs, isGuarded: false, hasPassed: false };
       this.#verdicts.set(sample.authority, verdict);

@@ -25,7 +25,7 @@ import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused, tooManyNames } from '../session/request-checks.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache } from '../rights/granted-cache.js';
-import { SetLosses, type Doubted, type SetLoss } from './set-losses.js';
+import { SetLosses } from './set-losses.js';
 import { ToldWithoutRoom } from './refused-names.js';
 import { SelectiveResponses } from './selective-responses.js';
 import { countOf, type SotwContent } from './responses.js';
@@ -58,8 +58,6 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
  * types, the client first has to request what the earlier type names.
  */
 const QUIET_MS = 1_000;
-/** While a client's losses cannot be judged yet, they are examined again after this time. */
-const OPEN_LOSS_WAIT_MS = 1_000;
 /** While the peer has used up its share of all buffered bytes, the session looks again after this time. Milliseconds. */
 const ROOM_CHECK_MS = 100;
 /** Each response looks at all collections: 9,000 take a turn of 130 ms. A count, for each type. */
@@ -137,7 +135,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       },
     });
     this.#names = new NameReader(options.scopeOf, cache.nameOf.bind(cache));
-    this.#losses = new SetLosses(cache.removalPolicyOf.bind(cache));
+    this.#losses = new SetLosses(cache);
   }
 
   get scope(): ClientScope | undefined {
@@ -390,7 +388,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   #pollAdditions(nowMs: number): EncodedResponse | undefined {
-    this.#judgeLosses(nowMs);
+    this.#holdFirstSets(nowMs);
     for (const subscriptions of this.#allSubscriptions) {
       this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
       if (!subscriptions.hasWork) {
@@ -430,52 +428,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   /** Holds back first sets that would delete too much from a resuming client. */
-  #judgeLosses(nowMs: number): void {
-    const allRequired = this.#allSubscriptions.flatMap((one) => allRequiredOf(one) ?? []);
-    this.#noteDoubts(allRequired, nowMs);
-    const losing: AllRequiredResponses[] = [];
-    const all: SetLoss[] = [];
-    for (const responses of allRequired) {
-      const { losses } = responses;
-      all.push(...losses);
-      responses.heldUntilMs = undefined;
-      if (losses.some(({ lost }) => lost > 0)) losing.push(responses);
-    }
-    if (losing.length === 0) return;
-    const cache = this.#cache;
-    const isOpen =
-      allRequired.some(({ isUndecided }) => isUndecided) ||
-      all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
-    if (isOpen) {
-      // Types are judged together, and only by sources that answer now.
-      for (const responses of losing) responses.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
-      return;
-    }
-    const { untilMs, againMs, guarded } = this.#losses.judge(all, nowMs);
+  #holdFirstSets(nowMs: number): void {
+    const sets = this.#allSubscriptions.flatMap((one) => allRequiredOf(one) ?? []);
+    const { againMs, guarded } = this.#losses.hold(sets, nowMs);
     this.#wait(againMs);
-    for (const responses of losing) responses.heldUntilMs = untilMs;
     for (const held of guarded) this.#events.add({ kind: 'held_back', ...held });
-  }
-
-  #noteDoubts(allRequired: readonly AllRequiredResponses[], nowMs: number): void {
-    // Nothing is undecided now: keep the noted doubts, because no source sent anything new.
-    if (!allRequired.some(({ isUndecided }) => isUndecided)) return;
-    const isOpen = allRequired.some(
-      ({ isUndecided, doubted }) => isUndecided && doubted.length === 0,
-    );
-    const doubted = allRequired.flatMap((responses) => responses.doubted);
-    const isCurrent = ({ typeUrl, sample }: Doubted): boolean =>
-      this.#cache.isCurrent(typeUrl, sample);
-    if (isOpen || !doubted.every(isCurrent)) {
-      this.#losses.noteDoubts([], nowMs);
-      return;
-    }
-    const known = allRequired.flatMap((responses) => responses.known);
-    const open = allRequired.flatMap((responses) => responses.unreachable);
-    open.push(...known.filter((one) => !isCurrent(one)));
-    const openAuthorities = new Set(open.map(({ sample }) => sample.authority));
-    const isSettled = ({ sample }: Doubted): boolean => !openAuthorities.has(sample.authority);
-    this.#losses.noteDoubts([...doubted, ...known].filter(isSettled), nowMs);
   }
 
   #pollRemovals(nowMs: number): EncodedResponse | undefined {

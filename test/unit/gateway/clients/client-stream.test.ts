@@ -535,6 +535,18 @@ t.test('a stream ends at its maximum age, and its client is asked to connect ane
   t.end();
 });
 
+t.test('a stream ends when a source goes on refusing its credentials, but not a young one', (t) => {
+  const { ended, now, stream } = setUp();
+  now.ms = 59_999;
+  stream.handleCredentialsRefused();
+  t.equal(ended.length, 0);
+  now.ms = 60_000;
+  stream.handleCredentialsRefused();
+  stream.handleCredentialsRefused();
+  t.match(ended, [{ code: STATUS_CODE.unavailable, message: /credentials/ }]);
+  t.end();
+});
+
 function quotasOf(each: number): Quotas {
   const counts = Object.fromEntries(QUOTAS.map((quota) => [quota, each])) as Record<Quota, number>;
   return new Quotas({ global: counts, peerShare: 1, peer: { counts, requestsPerSecond: each } });

@@ -457,3 +457,24 @@ t.test('an unstable source whose credentials were mended is trusted after a stab
   t.equal(story.state.tripped, null, 'an ordinary rotation moves no names');
   t.end();
 });
+
+t.test(
+  'credentials that are refused after 15 quick retries are said to be refused, a method is not',
+  (t) => {
+    for (const code of [STATUS_CODE.unauthenticated, STATUS_CODE.permissionDenied]) {
+      const story = wanted();
+      for (let attempt = 0; attempt < 15; attempt++) story.on(ended({ code })).redialled();
+      t.notOk(story.did.some((one) => one.includes('refused') && !one.includes('tripped')));
+      story.on(ended({ code }));
+      t.equal(story.did.at(-1), 'lost refused');
+      t.equal(
+        story.redialled().on(ended({ code })).did.at(-1),
+        'lost refused',
+        'at each later attempt',
+      );
+    }
+    const story = wanted().on(ended({ code: STATUS_CODE.unimplemented }));
+    t.equal(story.did.at(-1), 'lost tripped:refused');
+    t.end();
+  },
+);

@@ -6,8 +6,15 @@ import { GroupStays } from '../../../../../gateway/core/session/group-stays.js';
 
 function start() {
   const deserted: string[] = [];
-  const stays = new GroupStays((scope) => deserted.push(scope));
-  return { stays, taken: () => deserted.splice(0) };
+  const group = new GroupStays((scope) => deserted.push(scope));
+  const refused: string[] = [];
+  const stays = {
+    enter: (client: string | undefined, scope: string) =>
+      group.enter(client, scope, {
+        handleCredentialsRefused: () => refused.push(`${client} ${scope}`),
+      }),
+  };
+  return { group, refused, stays, taken: () => deserted.splice(0) };
 }
 
 t.test('a client that returns in another group deserts the one before', (t) => {
@@ -76,3 +83,19 @@ t.test('the last 10,000 clients are remembered', (t) => {
   t.strictSame(taken(), ['before-10000']);
   t.end();
 });
+
+t.test(
+  'the open streams of a group, and no others, learn that its credentials are refused',
+  (t) => {
+    const { group, refused, stays } = start();
+    stays.enter('gone', 'a')();
+    stays.enter('web', 'a');
+    stays.enter(undefined, 'a');
+    stays.enter('web', 'b');
+    group.handleCredentialsRefused('a');
+    t.strictSame(refused, ['web a', 'undefined a']);
+    group.handleCredentialsRefused('unknown');
+    t.equal(refused.length, 2);
+    t.end();
+  },
+);
