@@ -93,19 +93,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const traced = { ...options, tracing };
 
   const { quotas, memoryWatch, contentTotal } = createQuotas(limits, telemetry);
-  const client = createClient(traced, contentTotal, {
-    onSwitched: (group, to) => {
-      peers.handleSwitched(group, to);
-    },
-    onRefused: (scope) => {
-      groupStays.handleCredentialsRefused(scope);
-    },
-  });
-
+  const client = createClient(traced, contentTotal, () => ({ peers, groupStays }));
   const cache = createCache(traced, client, () => peers);
-  const groupStays = new GroupStays((scope) => {
-    cache.retire(client.retirable(scope), client.nowMs);
-  });
+  const groupStays = createGroupStays(cache, client);
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
   const room = roomIn(cache, client, limits);
@@ -221,17 +211,16 @@ function createCache(
 }
 
 /** The upstream side. */
-interface FederationListener {
-  /** A group now serves another source. */
-  onSwitched(group: string, to: string): void;
-  /** A source goes on refusing the credentials of a node group. */
-  onRefused(scope: string): void;
+/** The parts that learn from the client, and are made after it. */
+interface Learners {
+  readonly peers: Pick<Peers, 'handleSwitched'>;
+  readonly groupStays: GroupStays;
 }
 
 function createClient(
   options: TracedOptions,
   contentTotal: ContentTotal,
-  { onSwitched, onRefused }: FederationListener,
+  learners: () => Learners,
 ): FederatedClient {
   const { settings, map, telemetry, tracing } = options;
   const { limits } = settings;
@@ -251,12 +240,13 @@ function createClient(
       tracing?.handleFederation(effect);
       if (effect.kind === 'group' && effect.event.kind === 'switched') {
         const to = effect.group.candidates[effect.event.to]?.source.name ?? '';
-        onSwitched(effect.group.id, to);
+        learners().peers.handleSwitched(effect.group.id, to);
       }
       if (effect.kind === 'server' && effect.effect.kind === 'refused') {
         const spec = client.view.map.sources.get(sourceNameOf(effect.source));
         const areOfClients = spec?.kind === 'grpc' && (spec.forwardHeaders?.length ?? 0) > 0;
-        if (areOfClients) onRefused(scopeOfSource(effect.source));
+        const scope = scopeOfSource(effect.source);
+        if (areOfClients) learners().groupStays.handleCredentialsRefused(scope);
       }
     },
     loads: {
@@ -274,6 +264,13 @@ function createClient(
     clock,
   });
   return client;
+}
+
+/** A node group that all of its clients left ends at once. */
+function createGroupStays(cache: ResourceCache, client: FederatedClient): GroupStays {
+  return new GroupStays((scope) => {
+    cache.retire(client.retirable(scope), client.nowMs);
+  });
 }
 
 /** The state file, if one is configured. */

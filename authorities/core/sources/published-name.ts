@@ -21,6 +21,12 @@ export interface PublishingRights {
   };
 }
 
+/** Their only resource has no name; it is the member of the wildcard (Istio's agent requests them so). */
+const MAY_LACK_NAMES: ReadonlySet<string> = new Set([
+  'type.googleapis.com/istio.networking.nds.v1.NameTable',
+  'type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig',
+]);
+
 export type PublishedName =
   | { readonly ok: true; readonly name: ResourceName }
   | { readonly ok: false; readonly reason: string };
@@ -31,7 +37,7 @@ export function readPublishedName(
   { mayServe, oldStyle }: PublishingRights,
 ): PublishedName {
   if (!isXdstp(text) && oldStyle?.mayServe(typeUrl) === true) {
-    if (text === '') return { ok: false, reason: 'is empty' };
+    if (text === '' && !MAY_LACK_NAMES.has(typeUrl)) return { ok: false, reason: 'is empty' };
     return { ok: true, name: oldStyleName(oldStyle.scope, text) };
   }
   const parsed = parseResourceName(text);

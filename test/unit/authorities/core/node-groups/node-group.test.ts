@@ -10,6 +10,7 @@ import { project, reproject } from '../../../../../authorities/core/projection.j
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 import {
+  askedName,
   FederationDriver,
   mapOf,
   nameOf,
@@ -372,6 +373,21 @@ t.test('a source that the map does not have is left out of its entry', (t) => {
   const driver = new FederationDriver({ ...map, sources });
   driver.server('s').set(THING, 'x', '1');
   t.strictSame(heldBy(driver.watching(at('a', 'x'))), { x: '1' });
+  t.end();
+});
+
+t.test('the table of names for DNS has no name, and comes with the wildcard (Istio)', (t) => {
+  const table = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
+  const driver = driverOf([{ sources: ['s'] }]);
+  driver.server('s').set(table, '', '1');
+  driver.server('s').set(THING, '', '1');
+  const watcher = new RecordingWatcher();
+  driver.federation.watch(table, askedName(at('a', '*')), watcher, driver.nowMs);
+  driver.pump();
+  t.strictSame(heldBy(watcher), { '': '1' });
+  driver.publish('s', '', '2', table);
+  t.strictSame(heldBy(watcher), { '': '2' });
+  t.strictSame(heldBy(driver.watching(at('a', '*'))), {}, 'other resources need names');
   t.end();
 });
 
