@@ -14,9 +14,9 @@ export interface PlantedBug {
 export const PLANTED: readonly PlantedBug[] = [
   {
     title: 'one resource more than the limit',
-    file: 'protos/delta-codec.ts',
-    from: 'if (++entries > max) throw',
-    to: 'if (entries++ > max) throw',
+    file: 'protos/discovery-fields.ts',
+    from: '} else if (++entries > max) {',
+    to: '} else if (entries++ > max) {',
     target: 'delta-response',
   },
   {
@@ -49,7 +49,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     title: 'every response of a stream has the same nonce',
-    file: 'gateway/core/delta/delta-session.ts',
+    file: 'gateway/core/cache/shared-responses.ts',
     from: '#nonces = 0;',
     to: 'get #nonces() { return 0; } set #nonces(_value) {}',
     target: 'delta-session',
@@ -70,9 +70,9 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     title: 'an exception for a heartbeat of a resource that is not held',
-    file: 'authorities/core/sources/delta-stream.ts',
-    from: 'if (entry?.upstreamVersion === version) {',
-    to: 'if (entry.upstreamVersion === version) {',
+    file: 'authorities/core/sources/resource-intake.ts',
+    from: "if (entry && (version === '' || version === entry.upstreamVersion)) {",
+    to: "if (version === '' || version === entry.upstreamVersion) {",
     target: 'upstream',
   },
   {

@@ -1,12 +1,15 @@
 /** The fuzzer itself: it finds failures, shrinks them, and can replay them (docs/FUZZING.md). */
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t from 'tap';
 import { replay, runCase, stepsOf } from '../../fuzz/cases.js';
 import { explore } from '../../fuzz/explore.js';
 import type { Prepared, Target } from '../../fuzz/target.js';
+import { PLANTED } from '../../fuzz/planted.js';
 import { targetOf, TARGETS } from '../../fuzz/targets.js';
 import { fieldBytes, spansOf, splice } from '../../fuzz/wire.js';
 import { mutateWire } from '../../fuzz/wire-mutator.js';
+import { root } from '../../support/program.js';
 
 const counts = () => ({ mutated: 0, accepted: 0 });
 
@@ -68,6 +71,15 @@ t.test('messages that reach new code are kept, the same ones each time', (t) => 
 t.test('a million messages for each type, except where a library is the cost', (t) => {
   const fewer = TARGETS.filter(({ messages }) => messages < 1_000_000).map(({ name }) => name);
   t.strictSame(fewer.sort(), ['authority-map', 'dump', 'rest-request']);
+  t.end();
+});
+
+t.test('each planted bug changes code that exists', (t) => {
+  for (const { title, file, from, target } of PLANTED) {
+    const text = readFileSync(`${root}${file}`, 'utf8');
+    t.equal(text.split(from).length, 2, title);
+    if (target !== 'linear') t.ok(targetOf(target));
+  }
   t.end();
 });
 
