@@ -36,8 +36,15 @@ export const configOf = (spec: SourceSpec): string =>
       : value,
   );
 
+/**
+ * Types whose requests are reports: Istio's agent sends one whenever the health of its application changes. The gateway's own
+ * request of such a type would be a report too, and a false one.
+ */
+const REPORTS: ReadonlySet<string> = new Set(['type.googleapis.com/istio.v1.HealthInformation']);
+
+/** Does the entry serve old-style names of this type? */
 export const servesType = ({ types }: OldStyleEntrySpec, typeUrl: string): boolean =>
-  types?.includes(typeUrl) ?? true;
+  !REPORTS.has(typeUrl) && (types?.includes(typeUrl) ?? true);
 
 /**
  * May a source publish old-style names of this type?

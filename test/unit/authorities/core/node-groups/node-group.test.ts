@@ -391,6 +391,21 @@ t.test('the table of names for DNS has no name, and comes with the wildcard (Ist
   t.end();
 });
 
+t.test(
+  'the gateway makes no request that the source would take for the health of a client (Istio)',
+  (t) => {
+    const health = 'type.googleapis.com/istio.v1.HealthInformation';
+    const driver = driverOf([{ sources: ['s'] }]);
+    const watcher = new RecordingWatcher();
+    driver.federation.watch(health, askedName(at('a', '*')), watcher, driver.nowMs);
+    driver.watching(at('a', 'x'));
+    t.match(watcher.take(), [/^error/]);
+    const asked = driver.federation.servers.flatMap(({ contents }) => [...contents.types()]);
+    t.strictSame(asked, [THING]);
+    t.end();
+  },
+);
+
 t.test('files hold old-style names too, the same for every node group', (t) => {
   const driver = driverOf([{ sources: ['f'] }], { paths: ['f'] });
   const body = Buffer.from('1');
