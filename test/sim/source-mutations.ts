@@ -192,8 +192,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a stream that must be replaced is replaced before its first response',
     file: 'authorities/core/sources/management-server.ts',
-    from: "if (!this.#stream.mustRestart || this.#health.kind !== 'live') return undefined;",
-    to: 'if (!this.#stream.mustRestart) return undefined;',
+    from: "if (this.#restartReason() === undefined || this.#health.kind !== 'live') return undefined;",
+    to: 'if (this.#restartReason() === undefined) return undefined;',
     unitTest: {
       file: 'test/unit/authorities/core/sources/source-variants.test.ts',
       title:
