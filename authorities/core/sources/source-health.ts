@@ -39,6 +39,8 @@ interface Memory {
   readonly attempt: number;
   /** Attempts in a row without a first response. A short-lived stream does not reset it. */
   readonly failures: number;
+  /** Attempts in a row whose credentials the source refused. */
+  readonly refusals: number;
   /** The last stream or attempt lost its keepalive or probe: one more failure trips. */
   readonly suspect: boolean;
   /** When short-lived streams ended, within the window. */
@@ -81,7 +83,7 @@ export type HealthEffect =
   | { readonly kind: 'up' }
   | { readonly kind: 'lost'; readonly end: StreamEnd; readonly livedMs: number | null }
   | { readonly kind: 'tripped'; readonly reason: TripReason; readonly end: StreamEnd }
-  /** The source refuses the credentials even after the quick retries. */
+  /** The source goes on refusing the credentials. */
   | { readonly kind: 'refused' };
 
 export interface HealthInput {
@@ -120,6 +122,7 @@ export const INITIAL_HEALTH: SourceHealth = {
   wanted: false,
   attempt: 0,
   failures: 0,
+  refusals: 0,
   suspect: false,
   shortStreamEndsMs: [],
   tripped: null,
@@ -132,6 +135,8 @@ export const INITIAL_HEALTH: SourceHealth = {
  * attempts after a refusal follow the usual backoff: some two minutes. A count.
  */
 const QUICK_RETRIES = 15;
+/** From this one on, some 20 s after the first, clients should send new credentials. A count. */
+const LASTING_REFUSALS = 8;
 
 /** A nudge may be mistaken or malicious, so it skips a backoff at most this often. */
 const NUDGE_INTERVAL_MS = 5_000;
@@ -146,6 +151,7 @@ const memoryOf = (state: SourceHealth): Memory => ({
   wanted: state.wanted,
   attempt: state.attempt,
   failures: state.failures,
+  refusals: state.refusals,
   suspect: state.suspect,
   shortStreamEndsMs: state.shortStreamEndsMs,
   tripped: state.tripped,
@@ -223,7 +229,8 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   const failures = state.failures + (isOfType ? 0 : 1);
   const refused = isRefusal(end);
   const isOfCredentials = refused && end.code !== STATUS_CODE.unimplemented;
-  const isFinal = refused && (!isOfCredentials || state.attempt >= QUICK_RETRIES);
+  const refusals = isOfCredentials ? state.refusals + 1 : 0;
+  const isFinal = refused && (!isOfCredentials || refusals > QUICK_RETRIES);
   const silent = end.detectedBy === 'deadline' && !state.suspect;
   const reason: TripReason | null = refused
     ? 'refused'
@@ -238,11 +245,18 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
     ? 0
     : isFinal
       ? timers.refusedRetryMs
-      : backoffDelayMs(state.attempt, timers.backoffBaseMs, timers.backoffMaxMs, input.random());
+      : backoffDelayMs(
+          // A source that refuses is there again, however long it was away.
+          isOfCredentials ? refusals - 1 : state.attempt,
+          timers.backoffBaseMs,
+          timers.backoffMaxMs,
+          input.random(),
+        );
   const memory: Memory = {
     ...memoryOf(state),
     attempt: state.attempt + 1,
     failures,
+    refusals,
     suspect,
     tripped: state.tripped ?? reason,
     wellSinceMs: isOfType ? state.wellSinceMs : null,
@@ -254,7 +268,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
     effects: [
       lost,
       ...(trips ? [{ kind: 'tripped', reason, end } as const] : []),
-      ...(isFinal && isOfCredentials ? [{ kind: 'refused' } as const] : []),
+      ...(refusals >= LASTING_REFUSALS ? [{ kind: 'refused' } as const] : []),
     ],
   };
 }

@@ -459,22 +459,36 @@ t.test('an unstable source whose credentials were mended is trusted after a stab
 });
 
 t.test(
-  'credentials that are refused after 15 quick retries are said to be refused, a method is not',
+  'credentials that are refused eight times in a row are said to be refused, a method is not',
   (t) => {
     for (const code of [STATUS_CODE.unauthenticated, STATUS_CODE.permissionDenied]) {
       const story = wanted();
-      for (let attempt = 0; attempt < 15; attempt++) story.on(ended({ code })).redialled();
-      t.notOk(story.did.some((one) => one.includes('refused') && !one.includes('tripped')));
-      story.on(ended({ code }));
-      t.equal(story.did.at(-1), 'lost refused');
+      for (let attempt = 0; attempt < 7; attempt++) story.on(ended({ code })).redialled();
+      t.notOk(story.did.includes('lost refused'));
+      t.equal(story.on(ended({ code })).did.at(-1), 'lost refused');
       t.equal(
         story.redialled().on(ended({ code })).did.at(-1),
         'lost refused',
         'at each later attempt',
       );
+      t.equal(story.redialled().on(ended()).redialled().on(ended({ code })).did.at(-1), 'lost');
     }
     const story = wanted().on(ended({ code: STATUS_CODE.unimplemented }));
     t.equal(story.did.at(-1), 'lost tripped:refused');
     t.end();
   },
 );
+
+t.test('a source that was away for long and then refuses is tried as often as any other', (t) => {
+  const story = wanted();
+  for (let attempt = 0; attempt < 40; attempt++) story.on(ended()).redialled();
+  const sinceMs = story.nowMs;
+  for (let refusal = 0; refusal < 15; refusal++) {
+    story.on(ended({ code: STATUS_CODE.unauthenticated })).redialled();
+    if (refusal === 3) t.ok(story.nowMs - sinceMs < 3_000, 'soon at first');
+  }
+  t.ok(story.nowMs - sinceMs < 180_000);
+  story.on(ended({ code: STATUS_CODE.unauthenticated })).redialled();
+  t.ok(story.nowMs - sinceMs > timers.refusedRetryMs);
+  t.end();
+});
