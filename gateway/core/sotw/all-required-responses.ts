@@ -14,7 +14,7 @@ import { placeholderCluster } from './placeholder.js';
 import { dutyOf, MAYBE_HELD } from '../session/holdings.js';
 import { isDoubtful, isKnown, isStuck, isUnreachable, wantedOf } from '../cache/entries.js';
 import { isIncluded, wholeContentOf } from './set-draft.js';
-import type { Doubted, FirstSet, SetLoss } from './set-losses.js';
+import type { Sample, FirstSet, SetLoss } from './set-losses.js';
 import {
   FIRST_ANSWER_WAIT_MS,
   type Responses,
@@ -194,9 +194,9 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * The collections that are unknown before the first set only because the deletion guard holds
    * back names of them for all clients. Empty while a source may still answer another one.
    */
-  get doubted(): readonly Doubted[] {
+  get doubted(): readonly Sample[] {
     if (!this.#of.isResuming || this.#hasSpoken) return [];
-    const doubted: Doubted[] = [];
+    const doubted: Sample[] = [];
     for (const { entry } of this.#of.unknown) {
       if (isUnreachable(entry)) continue;
       if (!('collection' in entry) || !entry.collection.isDoubted) return [];
@@ -206,19 +206,19 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   /** What a source has answered. */
-  get known(): readonly Doubted[] {
+  get known(): readonly Sample[] {
     const { names, globs, unknown } = this.#of;
     const all = [...names.values(), ...globs.values()];
     return all.filter((one) => !unknown.has(one)).map((one) => this.#sampleOf(one));
   }
 
   /** What is unknown since its sources cannot be reached. */
-  get unreachable(): readonly Doubted[] {
+  get unreachable(): readonly Sample[] {
     const unreachable = [...this.#of.unknown].filter(({ entry }) => isUnreachable(entry));
     return unreachable.map((one) => this.#sampleOf(one));
   }
 
-  #sampleOf({ entry }: SotwName | SotwGlob): Doubted {
+  #sampleOf({ entry }: SotwName | SotwGlob): Sample {
     const sample = 'collection' in entry ? entry.collection.glob : entry.name;
     return { typeUrl: this.#of.typeUrl, sample };
   }

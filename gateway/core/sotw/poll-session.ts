@@ -155,7 +155,7 @@ export class PollSession implements StreamSession<SotwRequest> {
     if (this.#pending) return undefined;
     if (nowMs >= this.#lastRequestMs + this.#options.leaseMs) return LEASE_ENDED;
     // Names without room are asked for again by the next poll, which begins anew.
-    return this.#contents.roomAgain(nowMs);
+    return this.#contents.quotaEndStatus(nowMs);
   }
 
   close(nowMs: number): void {

@@ -26,8 +26,8 @@ export interface SetLoss {
   readonly lost: number;
 }
 
-/** A name or collection of an authority about which all is known but what the guard holds back for all clients. */
-export type Doubted = Pick<SetLoss, 'typeUrl' | 'sample'>;
+/** A name or collection that stands for its authority. */
+export type Sample = Pick<SetLoss, 'typeUrl' | 'sample'>;
 
 /** The listeners or the clusters of one client, as far as they concern the first set of its stream. */
 export interface FirstSet {
@@ -36,11 +36,11 @@ export interface FirstSet {
   /** May the client hold resources that no source has answered yet? */
   readonly isUndecided: boolean;
   /** What is unknown only because of the guard; empty while a source may still answer something else. */
-  readonly doubted: readonly Doubted[];
+  readonly doubted: readonly Sample[];
   /** What a source has answered. */
-  readonly known: readonly Doubted[];
+  readonly known: readonly Sample[];
   /** What is unknown since its sources cannot be reached. */
-  readonly unreachable: readonly Doubted[];
+  readonly unreachable: readonly Sample[];
   /** `SetLosses` sets it: until when the set may not be sent; undefined: send now. */
   heldUntilMs: number | undefined;
 }
@@ -106,7 +106,7 @@ export class SetLosses {
     return judgement;
   }
 
-  #isCurrent({ typeUrl, sample }: Doubted): boolean {
+  #isCurrent({ typeUrl, sample }: Sample): boolean {
     return this.#cache.isCurrent(typeUrl, sample);
   }
 
@@ -124,7 +124,7 @@ export class SetLosses {
     const open = sets.flatMap((set) => set.unreachable);
     open.push(...known.filter((one) => !this.#isCurrent(one)));
     const openAuthorities = new Set(open.map(({ sample }) => sample.authority));
-    const isSettled = ({ sample }: Doubted): boolean => !openAuthorities.has(sample.authority);
+    const isSettled = ({ sample }: Sample): boolean => !openAuthorities.has(sample.authority);
     this.#noteDoubts([...doubted, ...known].filter(isSettled), nowMs);
   }
 
@@ -134,7 +134,7 @@ export class SetLosses {
    *
    * @param doubted of all authorities whose sources answer now; an authority with a source that is away has a wait of its own
    */
-  #noteDoubts(doubted: readonly Doubted[], nowMs: number): void {
+  #noteDoubts(doubted: readonly Sample[], nowMs: number): void {
     const authorities = new Set(doubted.map(({ sample }) => sample.authority));
     for (const [authority, verdict] of this.#verdicts) {
       if (!authorities.has(authority)) verdict.doubtedSinceMs = undefined;

@@ -175,7 +175,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (!this.#cache.responses.isSotwAckOf(bytes, last, names, this.#hasNode)) return false;
     const { typeUrl, nonce, sender } = last;
     this.#handleNonce(sender, { typeUrl, responseNonce: nonce, errorDetail: undefined }, nowMs);
-    if (this.#allSubscriptions.some((one) => one.hasWork || one.hasRemovals)) this.#handleReady();
+    if (this.#allSubscriptions.some((one) => one.hasWork)) this.#handleReady();
     return true;
   }
 
@@ -238,7 +238,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       const message = `more than ${MAX_COLLECTIONS} collections of one type: use the delta protocol`;
       return { code: STATUS_CODE.resourceExhausted, message };
     }
-    const hasWork = this.#allSubscriptions.some((one) => one.hasWork || one.hasRemovals);
+    const hasWork = this.#allSubscriptions.some((one) => one.hasWork);
     if (hasWork || this.#isReadyLater) this.#handleReady();
     return undefined;
   }
@@ -320,11 +320,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const silentSinceMs = this.#responses > 0 ? undefined : this.#firstRequestMs;
     if (isUnanswerable(silentSinceMs, unanswerableAfterMs, nowMs, this.#allSubscriptions))
       return UNANSWERABLE;
-    return this.roomAgain(nowMs);
+    return this.quotaEndStatus(nowMs);
   }
 
-  /** @returns a status to end with, once there is room for names that were refused */
-  roomAgain(nowMs: number): RpcStatus | undefined {
+  /** @returns the status that ends the stream, once the quota has room for names that it refused */
+  quotaEndStatus(nowMs: number): RpcStatus | undefined {
     return this.#options.room?.endStatus(nowMs);
   }
 
@@ -391,7 +391,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#holdFirstSets(nowMs);
     for (const subscriptions of this.#allSubscriptions) {
       this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
-      if (!subscriptions.hasWork) {
+      if (!subscriptions.hasAdditions) {
         subscriptions.waitingSinceMs = undefined;
         continue;
       }
@@ -424,7 +424,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** `take` processed names that may need a placeholder: later, or now (seed 67443). */
   #takeRipe(subscriptions: SotwSubscriptions, nowMs: number): EncodedResponse | undefined {
     this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
-    return subscriptions.hasWork ? this.#take(subscriptions, false, nowMs) : undefined;
+    return subscriptions.hasAdditions ? this.#take(subscriptions, false, nowMs) : undefined;
   }
 
   /** Holds back first sets that would delete too much from a resuming client. */
@@ -475,7 +475,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const untilMs = removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
     if (untilMs !== undefined) return untilMs;
     // The set without the removed resources also has what changed, and that may have to wait (seed 119730).
-    const contentMs = subscriptions.hasWork
+    const contentMs = subscriptions.hasAdditions
       ? this.#additionsWaitUntil(subscriptions, nowMs)
       : undefined;
     if (contentMs !== undefined) return contentMs;

@@ -75,10 +75,7 @@ export class SotwSubscriptions
   readonly pending = new Set<SotwName>();
   globsPending = false;
   readonly refused: RefusedNames;
-  /**
-   * Subscriptions that no source has answered yet. The client may hold their resources from an
-   * earlier stream.
-   */
+  /** Subscriptions whose resources the client may hold from an earlier stream, and no source has decided about them yet. */
   readonly unknown = new Set<SotwName | SotwGlob>();
   /** Digest of the content sent by name. */
   readonly digest = new SetDigest();
@@ -198,10 +195,16 @@ export class SotwSubscriptions
   }
 
   mayAdd(nowMs: number): boolean {
-    return this.hasWork && this.blockedUntilMs(nowMs) === undefined;
+    return this.hasAdditions && this.blockedUntilMs(nowMs) === undefined;
   }
 
+  /** Is anything to be sent? */
   get hasWork(): boolean {
+    return this.hasAdditions || this.hasRemovals;
+  }
+
+  /** Is anything to be sent apart from removals? */
+  get hasAdditions(): boolean {
     return this.pending.size > 0 || this.globsPending || this.refused.hasUntold || this.#hasLeft;
   }
 

@@ -8,7 +8,7 @@ import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import type { DeletionGuard } from '../../../../../config/model.js';
 import {
   SetLosses,
-  type Doubted,
+  type Sample,
   type FirstSet,
   type LossJudgement,
   type SetLoss,
@@ -45,7 +45,7 @@ function judge(one: SetLosses, lost: readonly SetLoss[], nowMs: number): Held {
 }
 
 /** The guard holds these back for all clients. */
-function doubt(one: SetLosses, doubted: readonly Doubted[], nowMs: number): void {
+function doubt(one: SetLosses, doubted: readonly Sample[], nowMs: number): void {
   one.hold([{ ...KNOWN, losses: [], isUndecided: true, doubted }], nowMs);
 }
 
