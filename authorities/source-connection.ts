@@ -69,7 +69,8 @@ export class SourceConnection {
         this.#attempt?.resume?.();
         return;
       case 'up':
-        (this.#guarded ?? this.#guard()).succeeded();
+        this.#guarded ??= this.#guard();
+        this.#guarded.succeeded();
         return;
       case 'hang_up':
         this.#drop();

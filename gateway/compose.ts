@@ -210,13 +210,13 @@ function createCache(
   });
 }
 
-/** The upstream side. */
 /** The parts that learn from the client, and are made after it. */
 interface Learners {
   readonly peers: Pick<Peers, 'handleSwitched'>;
   readonly groupStays: GroupStays;
 }
 
+/** The upstream side. */
 function createClient(
   options: TracedOptions,
   contentTotal: ContentTotal,

@@ -43,7 +43,7 @@ export const listTypeOf = (type: string): string => type + SUFFIX;
 export const isListType = (type: string): boolean =>
   type.endsWith(SUFFIX) && type.length > SUFFIX.length;
 
-/** The type whose list type this is, in the form of `listTypeOf`; undefined: it is no list type. */
+/** The inverse of `listTypeOf`. @returns undefined: this is not a list type */
 export const elementTypeOf = (type: string): string | undefined =>
   isListType(type) ? type.slice(0, -SUFFIX.length) : undefined;
 

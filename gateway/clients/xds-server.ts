@@ -32,7 +32,7 @@ export interface XdsServerOptions {
   readonly tls: ServerTlsSpec | null;
   readonly keepalive: Keepalive;
   readonly limits: Limits;
-  /** What each peer may take; default: those of the limits. */
+  /** What each peer may take. */
   readonly quotas: Quotas;
   /** `clients` of the current map, which may bound a peer; absent: it has none. */
   readonly clientRules?: () => readonly ClientRule[] | undefined;

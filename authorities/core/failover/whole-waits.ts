@@ -6,7 +6,6 @@
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { Asked } from './candidate-content.js';
 
-/** A demanded glob. */
 /** A glob that the source answered, but whose members may not all have come. */
 interface WholeWait<Demand> {
   readonly demand: Demand;

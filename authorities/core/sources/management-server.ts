@@ -69,7 +69,7 @@ const MAX_WAITING_ACK_BYTES = 1_024 * 1_024;
 
 /** A stream that the gateway replaces is at least this old. Milliseconds. */
 const RESTART_AFTER_MS = 10_000;
-/** A stream is replaced when it has requested more types that nobody wants any more. Clients may invent types. A count. */
+/** The gateway replaces a stream that remembers more types without subscriptions. Clients may invent types. A count. */
 const MAX_LEFT_TYPES = 1_000;
 
 /** A source whose resources had no room gets a new stream no sooner than this after the last. Milliseconds. */
@@ -498,11 +498,11 @@ export class ManagementServer implements Source {
   #restartReason(): string | undefined {
     if (this.#stream.mustRestart) return 'only a new stream makes the source send a name again';
     const left = this.#stream.typeCount - this.contents.typeCount;
-    return left > MAX_LEFT_TYPES ? 'most of its types are not subscribed any more' : undefined;
+    return left > MAX_LEFT_TYPES ? `it remembers ${left} types without subscriptions` : undefined;
   }
 
   /**
-   * The earliest time at which the gateway may replace a stream that it must replace. Undefined: it need not, or the first
+   * The earliest time at which the gateway may replace the stream. Undefined: it need not, or the first
    * response has not come (the deadline of the stream covers that). The delay keeps a client that toggles a wildcard from
    * causing many streams.
    */

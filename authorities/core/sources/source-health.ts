@@ -135,7 +135,7 @@ export const INITIAL_HEALTH: SourceHealth = {
  * attempts after a refusal follow the usual backoff: some two minutes. A count.
  */
 const QUICK_RETRIES = 15;
-/** From this one on, some 20 s after the first, clients should send new credentials. A count. */
+/** After so many refusals in a row, some 20 s after the first, the credentials of clients count as expired. A count. */
 const LASTING_REFUSALS = 8;
 
 /** A nudge may be mistaken or malicious, so it skips a backoff at most this often. */
@@ -362,6 +362,7 @@ const TABLE: Table = {
       state: {
         ...memoryOf(state),
         kind: 'live',
+        refusals: 0,
         suspect: false,
         tripped: state.tripped === 'unstable' ? 'unstable' : null,
         sinceMs: nowMs,

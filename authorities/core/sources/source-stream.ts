@@ -109,7 +109,7 @@ export interface SourceStream {
   owesResponse(): boolean;
   /** Only a new stream can make the server send what is subscribed. */
   readonly mustRestart: boolean;
-  /** Number of the types of which the present stream keeps something, subscribed or not. */
+  /** The number of types that the present stream remembers, with or without subscriptions. */
   readonly typeCount: number;
   /** The server sent nothing, but it is alive. */
   handleQuietResume(nowMs: number): void;

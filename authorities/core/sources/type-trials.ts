@@ -9,8 +9,7 @@
  *    │                         │
  *    └──the stream ends soon──▶ doubted ──tried alone: the stream ends──▶ refused ──later──▶ doubted
  *
- * A trusted type is not doubted, so neither the restart of a source delays what it serves, nor a stream that was opened
- * while no client requested the type.
+ * A trusted type is not doubted again. So the restart of a source delays nothing that the source serves.
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';

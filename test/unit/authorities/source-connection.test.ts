@@ -59,14 +59,18 @@ t.test('a stream without a request owes no response, however long it waits', asy
   t.match(events, [{ kind: 'ended', end: { detectedBy: 'deadline' } }]);
 });
 
-t.test('a response to no request closes the breaker too', async (t) => {
-  const { events, shell, wait } = setUp(t);
-  shell.perform({ kind: 'tripped', reason: 'unreachable', end: END });
-  shell.perform(DIAL);
-  await wait(2);
-  shell.perform({ kind: 'up' });
-  await settled();
-  t.equal(shell.breakerState, 'closed');
-  await wait(10 * BACKSTOP_MS);
-  t.strictSame(events, []);
-});
+t.test(
+  'a response to no request closes the breaker too, and the next request has no deadline',
+  async (t) => {
+    const { events, shell, wait } = setUp(t);
+    shell.perform({ kind: 'tripped', reason: 'unreachable', end: END });
+    shell.perform(DIAL);
+    await wait(2);
+    shell.perform({ kind: 'up' });
+    await settled();
+    t.equal(shell.breakerState, 'closed');
+    shell.perform(SEND);
+    await wait(10 * BACKSTOP_MS);
+    t.strictSame(events, []);
+  },
+);

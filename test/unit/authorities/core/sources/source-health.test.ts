@@ -479,6 +479,17 @@ t.test(
   },
 );
 
+t.test('a response ends the row of refusals', (t) => {
+  const refusal = ended({ code: STATUS_CODE.unauthenticated });
+  const story = wanted();
+  for (let attempt = 0; attempt < 7; attempt++) story.on(refusal).redialled();
+  story.on(FIRST).after(60_000).on(ended()).redialled();
+  for (let attempt = 0; attempt < 7; attempt++) story.on(refusal).redialled();
+  t.notOk(story.did.some((one) => one.endsWith(' refused')));
+  t.equal(story.on(refusal).did.at(-1), 'lost refused');
+  t.end();
+});
+
 t.test('a source that was away for long and then refuses is tried as often as any other', (t) => {
   const story = wanted();
   for (let attempt = 0; attempt < 40; attempt++) story.on(ended()).redialled();

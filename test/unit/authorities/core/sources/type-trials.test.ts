@@ -406,7 +406,7 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
       server.handleTimer(nowMs);
       t.match(
         pump().filter(({ kind }) => kind === 'hang_up'),
-        [{ reason: /not subscribed any more/ }],
+        [{ reason: /types without subscriptions/ }],
       );
       t.equal(server.facts().wellSinceMs, 0, 'the source is well');
       t.end();
