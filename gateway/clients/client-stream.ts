@@ -198,6 +198,7 @@ export class ClientStream<
   /** By the rules in force; undefined: not looked up yet. */
   #rights: Rights | undefined;
   readonly #endsAtMs: number;
+  #areCredentialsRefused = false;
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
   readonly #rejections: Rejections;
@@ -340,7 +341,8 @@ export class ClientStream<
 
   /**
    * Ends the stream if the session demands it (no source can respond, or removals were missed), if
-   * the client's token has expired, or if the client does not read and others need the memory.
+   * the client's token has expired or a source goes on refusing its credentials, or if the client does not read and
+   * others need the memory.
    */
   endIfDue(): void {
     if (this.#closed) return;
@@ -352,11 +354,13 @@ export class ClientStream<
       this.end(TOO_OLD);
       return;
     }
-    const status =
-      nowMs >= this.#endsAtMs
-        ? TOKEN_EXPIRED
-        : (this.#giveWay(nowMs) ?? this.session.endStatus(nowMs));
+    const status = this.#expiry(nowMs) ?? this.#giveWay(nowMs) ?? this.session.endStatus(nowMs);
     if (status) this.end(status);
+  }
+
+  #expiry(nowMs: number): RpcStatus | undefined {
+    if (nowMs >= this.#endsAtMs) return TOKEN_EXPIRED;
+    return this.#areCredentialsRefused ? CREDENTIALS_REFUSED : undefined;
   }
 
   /** The rules for clients changed. The session judges its names by the new ones before it sends more. */
@@ -368,11 +372,11 @@ export class ClientStream<
 
   /**
    * A source goes on refusing the credentials that the client sent when it opened the stream. They may have expired, and a
-   * client sends new ones on a new stream only. A young stream has sent new ones already.
+   * client sends new ones on a new stream only. A young stream has sent new ones already. The next look ends the others:
+   * a whole fleet may share a token, and the looks are spread over turns of the event loop.
    */
   handleCredentialsRefused(): void {
-    const isYoung = this.#context.clock() < this.openedAtMs + YOUNG_MS;
-    if (!this.#closed && !isYoung) this.end(CREDENTIALS_REFUSED);
+    if (this.#context.clock() >= this.openedAtMs + YOUNG_MS) this.#areCredentialsRefused = true;
   }
 
   /** Ends the stream if a new map moves the client to another node group: it must subscribe again. */

@@ -1,19 +1,10 @@
 /**
  * Exchanges messages with the peer instances over NATS: one subject, at-most-once delivery, no storage.
- * The only file that uses the NATS library. Serving clients never waits for it: while the connection is
+ * The only file that uses the NATS library, and loads it only to connect. Serving clients never waits for it: while the connection is
  * down or blocked, messages are dropped and counted.
  */
-import {
-  connect,
-  credsAuthenticator,
-  Events,
-  tokenAuthenticator,
-  usernamePasswordAuthenticator,
-  type Authenticator,
-  type ConnectionOptions,
-  type NatsConnection,
-  type Subscription,
-} from 'nats';
+import type * as Nats from 'nats';
+import type { Authenticator, ConnectionOptions, NatsConnection, Subscription } from 'nats';
 import type { NatsSettings } from '../../config/settings.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 import type { PeerExchange } from '../core/peers/peer-hints.js';
@@ -118,7 +109,8 @@ export class NatsPeerExchange implements PeerExchange {
 
   async #start(): Promise<void> {
     try {
-      const connection = await connect(this.#options());
+      const nats = await import('nats');
+      const connection = await nats.connect(this.#options(nats));
       // `close` was called during the attempt.
       if (this.#closed) {
         await connection.close();
@@ -126,7 +118,7 @@ export class NatsPeerExchange implements PeerExchange {
       }
       this.#connection = connection;
       this.#connected();
-      this.#follow(connection).catch((error: unknown) => {
+      this.#follow(connection, nats).catch((error: unknown) => {
         this.#handlers.onError(error);
       });
       void connection.closed().then((error) => {
@@ -172,7 +164,7 @@ export class NatsPeerExchange implements PeerExchange {
     this.#retry.unref();
   }
 
-  async #follow(connection: NatsConnection): Promise<void> {
+  async #follow(connection: NatsConnection, { Events }: typeof Nats): Promise<void> {
     for await (const { type, data } of connection.status()) {
       const detail = typeof data === 'string' ? data : JSON.stringify(data);
       if (type === Events.Disconnect) this.#lost(`connection to ${detail} lost`);
@@ -231,9 +223,9 @@ export class NatsPeerExchange implements PeerExchange {
     }
   }
 
-  #options(): ConnectionOptions {
+  #options(nats: typeof Nats): ConnectionOptions {
     const { servers, tls } = this.#settings;
-    const authenticator = authenticatorOf(this.#settings);
+    const authenticator = authenticatorOf(this.#settings, nats);
     return {
       servers: [...servers],
       name: `tributary ${this.#instance}`,
@@ -271,13 +263,13 @@ export function hintSubject({ subjectPrefix, cluster }: NatsSettings): string {
 }
 
 /** Reads the files again for each connection, so that they can change while the gateway runs. */
-function authenticatorOf(settings: NatsSettings): Authenticator | undefined {
+function authenticatorOf(settings: NatsSettings, nats: typeof Nats): Authenticator | undefined {
   const { credentialsFile, user, passwordFile, tokenFile } = settings;
   if (credentialsFile !== undefined)
-    return credsAuthenticator(() => readNamedFile(credentialsFile));
-  if (tokenFile !== undefined) return tokenAuthenticator(() => lineOf(tokenFile));
+    return nats.credsAuthenticator(() => readNamedFile(credentialsFile));
+  if (tokenFile !== undefined) return nats.tokenAuthenticator(() => lineOf(tokenFile));
   if (user === undefined || passwordFile === undefined) return undefined;
-  return usernamePasswordAuthenticator(user, () => lineOf(passwordFile));
+  return nats.usernamePasswordAuthenticator(user, () => lineOf(passwordFile));
 }
 
 const lineOf = (file: string): string => readNamedFile(file).toString().trimEnd();

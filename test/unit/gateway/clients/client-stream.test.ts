@@ -535,17 +535,23 @@ t.test('a stream ends at its maximum age, and its client is asked to connect ane
   t.end();
 });
 
-t.test('a stream ends when a source goes on refusing its credentials, but not a young one', (t) => {
-  const { ended, now, stream } = setUp();
-  now.ms = 59_999;
-  stream.handleCredentialsRefused();
-  t.equal(ended.length, 0);
-  now.ms = 60_000;
-  stream.handleCredentialsRefused();
-  stream.handleCredentialsRefused();
-  t.match(ended, [{ code: STATUS_CODE.unavailable, message: /credentials/ }]);
-  t.end();
-});
+t.test(
+  'the next look ends a stream whose credentials a source goes on refusing, but not a young one',
+  (t) => {
+    const { ended, now, stream } = setUp();
+    now.ms = 59_999;
+    stream.handleCredentialsRefused();
+    stream.endIfDue();
+    t.equal(ended.length, 0, 'it is young');
+    now.ms = 60_000;
+    stream.handleCredentialsRefused();
+    t.equal(ended.length, 0, 'many streams may share a token: they do not end in one turn');
+    stream.endIfDue();
+    stream.endIfDue();
+    t.match(ended, [{ code: STATUS_CODE.unavailable, message: /credentials/ }]);
+    t.end();
+  },
+);
 
 function quotasOf(each: number): Quotas {
   const counts = Object.fromEntries(QUOTAS.map((quota) => [quota, each])) as Record<Quota, number>;
