@@ -138,7 +138,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     probes,
     start: async () => {
       try {
-        tokens?.start();
+        await tokens?.start();
         await Promise.all([admin.listen(), probes.listen()]);
         for (const part of [memory, client, memoryWatch, exchange, tracing]) part?.start();
         stopChores = startChores(view, room);

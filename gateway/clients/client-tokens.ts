@@ -1,17 +1,12 @@
 /**
  * Verifies the tokens of clients (JWT, RFC 7519) with the keys of a JWKS file (RFC 7517). The gateway
- * reads the file again when it changes; while it is broken, the keys before stay in use.
+ * reads the file again when it changes; while it is broken, the keys before stay in use. The JOSE library is loaded only
+ * if tokens are read.
  *
  * No message of this file contains a token or a part of one.
  */
-import {
-  createLocalJWKSet,
-  errors,
-  jwtVerify,
-  type JSONWebKeySet,
-  type JWTPayload,
-  type JWTVerifyOptions,
-} from 'jose';
+import type * as Jose from 'jose';
+import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose';
 import type { JwtSpec } from '../../config/settings.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
@@ -43,10 +38,13 @@ const ALGORITHMS = [
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
+type Library = typeof Jose;
+
 export class ClientTokens {
   readonly #options: ClientTokensOptions;
+  #library: Library | undefined;
   #text = '';
-  #keys: ReturnType<typeof createLocalJWKSet> | undefined;
+  #keys: JWTVerifyGetKey | undefined;
   #refused = '';
   #timer: NodeJS.Timeout | undefined;
 
@@ -54,9 +52,10 @@ export class ClientTokens {
     this.#options = options;
   }
 
-  /** Reads the keys, and watches the file. @throws Error if the file cannot be used */
-  start(): void {
-    this.#read();
+  /** Reads the keys, and watches the file. Rejects with an Error if the file cannot be used. */
+  async start(): Promise<void> {
+    this.#library = await import('jose');
+    this.#read(this.#library);
     this.#timer = setInterval(() => {
       this.refresh();
     }, INTERVAL_MS);
@@ -70,8 +69,9 @@ export class ClientTokens {
   /** Reads the file now. Does not throw. */
   refresh(): void {
     const { onKeys } = this.#options;
+    if (!this.#library) return;
     try {
-      const isNew = this.#read();
+      const isNew = this.#read(this.#library);
       this.#refused = '';
       if (isNew) onKeys({ kind: 'reloaded' });
     } catch (error) {
@@ -83,7 +83,7 @@ export class ClientTokens {
   }
 
   /** @returns whether the keys changed. @throws Error if the file is not a JWKS, or has no usable key */
-  #read(): boolean {
+  #read({ createLocalJWKSet }: Library): boolean {
     const { jwksFile } = this.#options;
     const text = readNamedFile(jwksFile).toString();
     if (text === this.#text) return false;
@@ -96,17 +96,22 @@ export class ClientTokens {
   async verify(authorization: string): Promise<VerifiedToken> {
     const token = BEARER.exec(authorization)?.[1];
     if (token === undefined) return refused('the authorization is not a bearer token');
-    if (!this.#keys) return refused('the gateway has no keys yet');
+    const library = this.#library;
+    if (!library || !this.#keys) return refused('the gateway has no keys yet');
     try {
-      const claims = await this.#claimsOf(token, this.#keys);
+      const claims = await this.#claimsOf(token, this.#keys, library);
       const leftMs = (claims.exp ?? 0) * 1_000 - Date.now();
       return { ok: true, claims, validForMs: leftMs + this.#options.clockSkewMs };
     } catch (error) {
-      return refused(reasonOf(error));
+      return refused(reasonOf(error, library));
     }
   }
 
-  async #claimsOf(token: string, keys: ReturnType<typeof createLocalJWKSet>): Promise<JWTPayload> {
+  async #claimsOf(
+    token: string,
+    keys: JWTVerifyGetKey,
+    { jwtVerify, errors }: Library,
+  ): Promise<JWTPayload> {
     const { issuer, audience, clockSkewMs } = this.#options;
     const options: JWTVerifyOptions = {
       issuer,
@@ -159,7 +164,7 @@ const refused = (message: string): VerifiedToken => ({
 });
 
 /** In words of this gateway: messages of the library might quote the token. */
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, { errors }: Library): string {
   if (error instanceof errors.JWTExpired) return 'the token has expired';
   if (error instanceof errors.JWTClaimValidationFailed) {
     const { claim } = error;

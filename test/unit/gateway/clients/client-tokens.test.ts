@@ -32,7 +32,7 @@ async function setUp(t: Test) {
 t.test('a valid token gives its claims and its remaining time (RFC 7519)', async (t) => {
   const { tokens, verify } = await setUp(t);
   t.match(await verify(), { ok: false, status: { message: 'the gateway has no keys yet' } });
-  tokens.start();
+  await tokens.start();
   const verified = await verify({ expiresInS: 100 });
   t.match(verified, { ok: true, claims: { sub: 'edge', iss: ISSUER } });
   const leftMs = verified.ok ? verified.validForMs : 0;
@@ -52,7 +52,7 @@ const REFUSED: readonly (readonly [TokenOptions, message: string])[] = [
 
 t.test('a token is refused with UNAUTHENTICATED and a reason, in plain words', async (t) => {
   const { tokens, verify } = await setUp(t);
-  tokens.start();
+  await tokens.start();
   for (const [options, message] of REFUSED) {
     const status = { code: STATUS_CODE.unauthenticated, message };
     t.strictSame(await verify(options), { ok: false, status }, message);
@@ -62,7 +62,7 @@ t.test('a token is refused with UNAUTHENTICATED and a reason, in plain words', a
 
 t.test('a text that is not a token is refused, and never quoted', async (t) => {
   const { issuer, tokens } = await setUp(t);
-  tokens.start();
+  await tokens.start();
   const good = await issuer.issue({ sub: 'edge' });
   const [header = '', payload = '', signature = ''] = good.split('.');
   const none = Buffer.from('{"alg":"none"}').toString('base64url');
@@ -84,7 +84,7 @@ t.test('a text that is not a token is refused, and never quoted', async (t) => {
 t.test('of several keys, one has to verify a token that names none', async (t) => {
   const { issuer, tokens, verify } = await setUp(t);
   issuer.publish(0, 1);
-  tokens.start();
+  await tokens.start();
   t.match(await verify({ kid: undefined, key: 1 }), { ok: true });
   t.match(await verify({ kid: undefined, key: 1, expiresInS: -60 }), {
     status: { message: 'the token has expired' },
@@ -100,7 +100,7 @@ t.test(
   'new keys count once the file has them; a broken file keeps the old ones, said once',
   async (t) => {
     const { issuer, events, tokens, verify } = await setUp(t);
-    tokens.start();
+    await tokens.start();
     tokens.refresh();
     t.strictSame(events, []);
     issuer.publish(1);
@@ -131,24 +131,14 @@ t.test(
 t.test('a gateway does not start with keys that cannot be used', async (t) => {
   const { issuer, tokens } = await setUp(t);
   issuer.write('no keys');
-  t.throws(
-    () => {
-      tokens.start();
-    },
-    { message: `${issuer.file} is not JSON` },
-  );
+  await t.rejects(tokens.start(), { message: `${issuer.file} is not JSON` });
 });
 
 t.test('the gateway does not wait for the writer of a pipe in place of the keys', async (t) => {
   const { issuer, tokens } = await setUp(t);
   rmSync(issuer.file);
   execFileSync('mkfifo', [issuer.file]);
-  t.throws(
-    () => {
-      tokens.start();
-    },
-    { code: 'unreadable_file', message: /is a pipe/ },
-  );
+  await t.rejects(tokens.start(), { code: 'unreadable_file', message: /is a pipe/ });
 });
 
 t.test('more than one authorization header is refused', async (t) => {
