@@ -23,7 +23,6 @@ import { HEALTH_SERVICE } from '../../../protos/health.js';
 import type { AdminContext } from '../reply.js';
 import { clientStatusHandlers, CSDS_DEFINITION } from './csds.js';
 import { HEALTH_DEFINITION, healthHandlers } from './health.js';
-import { addReflection } from './reflection.js';
 
 /** One more connection replaces the oldest one. A count. */
 const MAX_CONNECTIONS = 8;
@@ -118,6 +117,8 @@ export class AdminGrpc {
     }
     addAdminServicesToServer(server);
     await nextTurn();
+    // Most processes never serve it, and its library is loaded last.
+    const { addReflection } = await import('./reflection.js');
     addReflection(server, services);
     await nextTurn();
     // The admin server has decrypted the connection and checked its certificate.
