@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { ErrorObject, ValidateFunction } from 'ajv';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { toSnakeCase } from './defaults.js';
 import { notAQuantity, parseDuration, parseSize, type Quantity } from './durations.js';
 import { didYouMean, nearestWord } from './nearest.js';
@@ -11,8 +10,14 @@ import type { PositionedDocument } from './yaml-positions.js';
 /** Relative to `build/config/`, or to `config/` in any other output directory beside `build/`. */
 const SCHEMA_URL = new URL('../../config/authority-map.schema.json', import.meta.url);
 
-/** The schema as code, written by scripts/build-map-validator.mjs. */
-const VALIDATOR = './authority-map-validator.cjs';
+const AJV_OPTIONS = {
+  allErrors: true,
+  verbose: true,
+  allowUnionTypes: true,
+  // It is compiled at each start. Without these two that takes twice as long, and a large map is validated no faster.
+  inlineRefs: false,
+  code: { optimize: false },
+} as const;
 
 let validate: ValidateFunction | undefined;
 let sections: Readonly<Record<string, SchemaObject>> | undefined;
@@ -22,9 +27,12 @@ export function authorityMapSchema(): Record<string, unknown> {
   return JSON.parse(readFileSync(SCHEMA_URL, 'utf8')) as Record<string, unknown>;
 }
 
-/** Validates a document against the published schema, and words the errors for operators. */
+/**
+ * Validates a document against the published schema, compiled on first use, and words the errors
+ * for operators.
+ */
 export function schemaProblems(document: PositionedDocument): readonly Problem[] {
-  validate ??= createRequire(import.meta.url)(VALIDATOR) as ValidateFunction;
+  validate ??= new Ajv2020(AJV_OPTIONS).compile(authorityMapSchema());
   if (validate(document.value)) return [];
   return (validate.errors ?? []).flatMap((error) => toProblem(error, document) ?? []);
 }
