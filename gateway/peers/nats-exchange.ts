@@ -1,7 +1,7 @@
 /**
  * Exchanges messages with the peer instances over NATS: one subject, at-most-once delivery, no storage.
- * The only file that uses the NATS library, and loads it only to connect. Serving clients never waits for it: while the connection is
- * down or blocked, messages are dropped and counted.
+ * The only file that uses the NATS library, and loads it only to connect. Serving clients never waits for it: while the
+ * connection is down or blocked, messages are dropped and counted.
  */
 import type * as Nats from 'nats';
 import type { Authenticator, ConnectionOptions, NatsConnection, Subscription } from 'nats';
