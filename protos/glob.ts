@@ -45,6 +45,11 @@ export function globKeyOfText(text: string): string {
 
 const folderOf = (key: string, end: number): string => key.slice(0, key.lastIndexOf('/', end) + 1);
 
+const GLOB = /(?:^|\/)\*(?=$|[?#])/;
+
+/** Whether a requested text could be a glob, by its characters alone: true for each glob, and for a few other texts. */
+export const mayBeGlob = (text: string): boolean => GLOB.test(text);
+
 /** Whether `name` is a member of `glob`; false if `glob` is not a glob. A glob is never a member. */
 export function isMemberOf(name: ResourceName, glob: ResourceName): boolean {
   return glob.isGlob && !name.isGlob && globKeyOf(name) === glob.key;

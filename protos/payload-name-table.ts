@@ -48,6 +48,11 @@ export const ownNameTypes: ReadonlySet<string> = new Set([
   typeOf.extension,
 ]);
 
+/** Types outside the Envoy API with their own name in field 1. No client compares it with the name that it requested. */
+export const otherNamedTypes: ReadonlySet<string> = new Set([
+  'ratelimit.config.ratelimit.v3.RateLimitConfig',
+]);
+
 type Fields = Readonly<Record<number, FieldRule>>;
 
 const shapeOf = (fields: Fields): Map<number, FieldRule> =>

@@ -6,7 +6,13 @@
  * Works on the serialized message: all bytes outside names stay the same.
  */
 import { isUtf8 } from 'node:buffer';
-import { anyShapes, clusterType, ownNameTypes, payloadShapes } from './payload-name-table.js';
+import {
+  anyShapes,
+  clusterType,
+  otherNamedTypes,
+  ownNameTypes,
+  payloadShapes,
+} from './payload-name-table.js';
 import type { FieldRule, Shape } from './payload-name-table.js';
 import { encodeVarint, FieldCursor, wireType } from './protobuf-fields.js';
 import { messageOf } from './type-urls.js';
@@ -133,7 +139,9 @@ function finished(type: string, value: Uint8Array, ownName: string | undefined):
  * name and for malformed bytes.
  */
 export function ownNameOf(typeUrl: string, value: Uint8Array): string | undefined {
-  return ownNameTypes.has(messageOf(typeUrl)) ? textOfField(value, 1) : undefined;
+  const type = messageOf(typeUrl);
+  const hasName = ownNameTypes.has(type) || otherNamedTypes.has(type);
+  return hasName ? textOfField(value, 1) : undefined;
 }
 
 /** A string field of a whole message: `''` if it is absent, undefined if the bytes are malformed. */

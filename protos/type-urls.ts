@@ -11,6 +11,8 @@ export const TYPE_URL = {
   routeConfiguration: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
   scopedRouteConfiguration: 'type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration',
   runtime: 'type.googleapis.com/envoy.service.runtime.v3.Runtime',
+  /** Of Envoy's rate limit service, which is an xDS client. */
+  rateLimitConfig: 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig',
   secret: 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret',
   typedExtensionConfig: 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig',
   /** The wrapper of a resource in a state-of-the-world response. */
@@ -51,8 +53,31 @@ export function typeRank(typeUrl: string): number {
 }
 
 /**
- * A state-of-the-world response of these types has all resources (xDS protocol, "Grouping Resources
- * into Responses"); one of any other type may have a part of them.
+ * State-of-the-world clients delete what a response of these types leaves out: listeners and clusters by the xDS
+ * protocol ("Grouping Resources into Responses"), scoped routes in Envoy (ENVOY 17), rate limits in Envoy's rate limit
+ * service (ENVOY 18).
  */
-export const isWholeInSotw = (typeUrl: string): boolean =>
-  typeUrl === TYPE_URL.listener || typeUrl === TYPE_URL.cluster;
+const WHOLE_IN_SOTW: ReadonlySet<string> = new Set([
+  TYPE_URL.listener,
+  TYPE_URL.cluster,
+  TYPE_URL.scopedRouteConfiguration,
+  TYPE_URL.rateLimitConfig,
+]);
+
+/** Clients request resources of these types one by one, and keep what a response leaves out. */
+const PARTIAL_IN_SOTW: ReadonlySet<string> = new Set([
+  TYPE_URL.clusterLoadAssignment,
+  TYPE_URL.routeConfiguration,
+  TYPE_URL.runtime,
+  TYPE_URL.secret,
+  TYPE_URL.typedExtensionConfig,
+]);
+
+/** Does a state-of-the-world response of this type have all resources, so that one that it lacks is deleted? */
+export const isWholeInSotw = (typeUrl: string): boolean => WHOLE_IN_SOTW.has(typeUrl);
+
+/**
+ * Do all clients keep what a state-of-the-world response of this type leaves out? Of a type that is neither whole nor
+ * partial, nobody knows: the gateway sends its collections whole, and deletes nothing that a response lacks.
+ */
+export const isPartialInSotw = (typeUrl: string): boolean => PARTIAL_IN_SOTW.has(typeUrl);

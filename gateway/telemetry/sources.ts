@@ -206,9 +206,10 @@ export class SourceTelemetry {
     metrics.tally('tributary_source_refused_resources_total', sourceNameOf(source), type).count +=
       refused.length;
     const [first] = refused;
-    this.#tellOnce('source_refused', `${source} ${type} ${first?.name} ${first?.reason}`, {
+    const toldType = this.#types.told(typeUrl);
+    this.#tellOnce('source_refused', `${source} ${toldType} ${first?.name} ${first?.reason}`, {
       ...told(source),
-      type,
+      type: toldType,
       refused: refused.length,
       accepted,
       first: refused.slice(0, SHOWN_REFUSALS).map(({ name, reason }) => ({

@@ -24,6 +24,11 @@ export class TypeWords {
     return this.#words.get(typeUrl) ?? OTHER;
   }
 
+  /** For logs, where any text is allowed: a type without a short name is whole. */
+  told(typeUrl: string): string {
+    return this.#words.get(typeUrl) ?? typeUrl;
+  }
+
   isKnown(typeUrl: string): boolean {
     return this.#words.has(typeUrl);
   }

@@ -69,7 +69,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: silence about endpoints is a failure',
     file: STREAM,
-    from: '(typeUrl) => isWholeInSotw(typeUrl) && !this.#held.has(typeUrl),',
+    from: '(typeUrl) => ALWAYS_ANSWERED.has(typeUrl) && !this.#held.has(typeUrl),',
     to: '() => this.#contents.subscriptionCount > 0,',
   },
   {

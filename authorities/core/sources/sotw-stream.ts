@@ -15,7 +15,7 @@ import {
   decodingSotwResponse,
   encodeSotwRequest,
 } from '../../../protos/sotw-codec.js';
-import { isWholeInSotw, typeRank } from '../../../protos/type-urls.js';
+import { isWholeInSotw, TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { AckQueue, type Acknowledgement } from './ack-queue.js';
 import { Answers } from './answers.js';
 import { ResourceIntake, type ResponseContext } from './resource-intake.js';
@@ -248,12 +248,12 @@ export class SotwStream implements SourceStream {
 
   /**
    * A server need not respond to names that it lacks, even if it had them before, except with
-   * listeners and clusters, whose responses are whole. A server that hangs without either is found
+   * listeners and clusters, of which every server has some. A server that hangs without either is found
    * by the liveness probe alone.
    */
   owesResponse(): boolean {
     return [...this.#contents.types()].some(
-      (typeUrl) => isWholeInSotw(typeUrl) && !this.#held.has(typeUrl),
+      (typeUrl) => ALWAYS_ANSWERED.has(typeUrl) && !this.#held.has(typeUrl),
     );
   }
 
@@ -585,6 +585,9 @@ export class SotwStream implements SourceStream {
     for (const typeUrl of this.#unknown.handleTimer(nowMs, isAnswered)) this.#noteChanged(typeUrl);
   }
 }
+
+/** go-control-plane is silent about the scoped routes of a snapshot without any. */
+const ALWAYS_ANSWERED: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
 
 const NOTHING: ReceivedResponse['outcome'] = { accepted: 0, refused: [] };
 /** A type before its first request. */

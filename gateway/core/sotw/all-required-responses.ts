@@ -1,6 +1,6 @@
 /**
- * Listeners and clusters of a state-of-the-world client. If a response of these types lacks a
- * resource, the client deletes it at once, with all traffic that needs it. So each response has the
+ * Listeners, clusters, scoped routes and collections of unknown types of a state-of-the-world client. If a response
+ * of these lacks a resource, the client deletes it at once, with all traffic that needs it. So each response has the
  * whole set, and the gateway sends none while it does not know the set (invariant 19).
  */
 import type { Projection } from '../../../authorities/index.js';

@@ -1,6 +1,6 @@
 /**
- * All types of a state-of-the-world client except listeners and clusters. The client keeps what a
- * response of these types leaves out, so only changes are sent, in as many responses as needed.
+ * The types whose state-of-the-world clients keep what a response leaves out, and single names of unknown types. Only
+ * changes are sent, in as many responses as needed.
  */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';

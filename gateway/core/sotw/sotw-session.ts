@@ -17,7 +17,8 @@ import { hasClientFeature } from '../../../protos/node-codec.js';
 import { bareResourceOf, wrappedResourceOf } from '../../../protos/resource-field.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../protos/sotw-codec.js';
-import { TYPE_URL } from '../../../protos/type-urls.js';
+import { mayBeGlob } from '../../../protos/glob.js';
+import { isPartialInSotw, isWholeInSotw, TYPE_URL } from '../../../protos/type-urls.js';
 import { locatorText, NameReader, type ClientScope } from '../session/asked-name.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { MessageLimit } from '../session/message-limit.js';
@@ -83,8 +84,6 @@ interface RequestUnderWay {
   readonly nameCountBefore: number;
   readonly encodedNames: Uint8Array | undefined;
 }
-
-const ALL_REQUIRED_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
 
 export class SotwSession implements StreamSession<SotwRequest> {
   readonly #options: SotwOptions;
@@ -193,7 +192,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const types = this.#allSubscriptions.length;
     const full = known ? undefined : this.#options.room?.askForType(types, nowMs);
     if (full) return full;
-    const subscriptions = known ?? this.#addSubscriptions(request, nowMs);
+    const subscriptions = known ?? this.#addSubscriptions(request, names, nowMs);
     subscriptions.encodedNames = undefined;
     this.#handleNonce(subscriptions, request, nowMs);
     // The names count whatever the nonce: requests of a stream are in order, so the last list is
@@ -271,7 +270,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     else this.#events.add({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - answered });
   }
 
-  #addSubscriptions({ typeUrl, versionInfo }: SotwRequest, nowMs: number): SotwSubscriptions {
+  #addSubscriptions(
+    { typeUrl, versionInfo }: SotwRequest,
+    names: readonly string[],
+    nowMs: number,
+  ): SotwSubscriptions {
     const { placeholderAfterMs } = this.#options;
     const cache = this.#cache;
     const subscriptions = new SotwSubscriptions({
@@ -287,7 +290,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       room: this.#options.room,
       toldWithoutRoom: this.#toldWithoutRoom,
       responsesOf: (of) =>
-        ALL_REQUIRED_TYPES.has(typeUrl)
+        isWholeFor(typeUrl, names)
           ? new AllRequiredResponses(of, placeholderAfterMs)
           : new SelectiveResponses(of, (name) => this.#placeholderOf(typeUrl, name)),
     });
@@ -549,6 +552,12 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#events.add({ kind: 'answer', typeUrl, authority, ...counts, ...told });
     return encoded;
   }
+}
+
+/** A client of a type that the gateway does not know may delete what a response of its collection leaves out. */
+function isWholeFor(typeUrl: string, names: readonly string[]): boolean {
+  if (isWholeInSotw(typeUrl) || isPartialInSotw(typeUrl)) return isWholeInSotw(typeUrl);
+  return names.length === 0 || names.some(mayBeGlob);
 }
 
 function allRequiredOf(subscriptions: SotwSubscriptions | undefined) {

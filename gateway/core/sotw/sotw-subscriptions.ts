@@ -1,8 +1,8 @@
 /**
  * The subscriptions of one state-of-the-world client to one type, and its unacknowledged responses.
  * A request names all wanted resources of the type, so each request is compared with the one
- * before. `Responses` decides the contents of responses: `AllRequiredResponses` for listeners and
- * clusters, `SelectiveResponses` for every other type. Pure core, no IO.
+ * before. `Responses` decides the contents of responses: `AllRequiredResponses` where the client deletes what a
+ * response leaves out, `SelectiveResponses` where it keeps that. Pure core, no IO.
  *
  * All authorities of a type share one object, because in this flavour a type has one version.
  */

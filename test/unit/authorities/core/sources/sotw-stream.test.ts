@@ -5,6 +5,7 @@
  */
 import t from 'tap';
 import { wholeOf } from '../../../../../protos/discovery-fields.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { lengthDelimited } from '../../../../sim/names.js';
 import {
@@ -158,6 +159,36 @@ t.test('removals in the first response of a new stream pass the guard (resync)',
     changes().filter(([kind]) => kind === 'removed'),
     [['removed', 'a', true]],
   );
+  t.end();
+});
+
+t.test(
+  'scoped routes and rate limits that a response lacks are deleted, as their clients would (ENVOY 22, 23)',
+  (t) => {
+    for (const typeUrl of [TYPE_URL.scopedRouteConfiguration, TYPE_URL.rateLimitConfig]) {
+      const { stream, subscribe, requests, respond, held } = start();
+      subscribe(typeUrl, '*');
+      stream.handleOpened();
+      requests();
+      respond(typeUrl, '1', [bare(typeUrl, 'a'), bare(typeUrl, 'b')]);
+      t.strictSame(held(typeUrl), ['a', 'b']);
+      respond(typeUrl, '2', [bare(typeUrl, 'b')]);
+      t.strictSame(held(typeUrl), ['b']);
+      t.notOk(stream.owesResponse(), 'a server without any is silent');
+    }
+    t.end();
+  },
+);
+
+t.test('a resource of an unknown type that a response lacks is kept', (t) => {
+  const { stream, subscribe, requests, respond, held } = start();
+  const typeUrl = 'type.googleapis.com/acme.v1.Quota';
+  subscribe(typeUrl, '*');
+  stream.handleOpened();
+  requests();
+  respond(typeUrl, '1', [wrapped('a', '1', 60, bodyOf('a', 1), typeUrl)]);
+  respond(typeUrl, '2', [wrapped('b', '1', 60, bodyOf('b', 1), typeUrl)]);
+  t.strictSame(held(typeUrl), ['a', 'b']);
   t.end();
 });
 

@@ -10,6 +10,7 @@ import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../../../../protos/discovery.js';
 import { decodeSotwResponse } from '../../../../support/discovery-messages.js';
 import { CDS, cds, EDS } from '../../../../support/mesh-names.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { Instance } from '../../../../support/session-driver.js';
 
 const SCOPE = '{"id":"a"}';
@@ -108,3 +109,49 @@ t.test('a client whose node group cannot be served has its stream ended', (t) =>
   );
   t.end();
 });
+
+const SRDS = TYPE_URL.scopedRouteConfiguration;
+const UNKNOWN = 'type.googleapis.com/acme.v1.Quota';
+
+t.test(
+  'each response of scoped routes, and of a collection of an unknown type, has the whole set, since the client may ' +
+    'replace all it has (ENVOY 22, 23; invariant 19)',
+  (t) => {
+    for (const typeUrl of [SRDS, UNKNOWN]) {
+      const stream = new Stream();
+      const { directory } = stream.instance;
+      for (const name of ['a', 'b']) stream.put(typeUrl, key(name), `${name}1`);
+      stream.ask(typeUrl);
+      t.strictSame(stream.poll(), ['a1', 'b1'], typeUrl);
+      stream.ask(typeUrl);
+      stream.put(typeUrl, key('b'), 'b2');
+      t.strictSame(stream.poll(), ['a1', 'b2'], 'a change');
+      stream.ask(typeUrl);
+      directory.remove(typeUrl, key('a'));
+      stream.instance.nowMs += 60_000;
+      t.strictSame(stream.poll(), ['b2'], 'a removal');
+      stream.ask(typeUrl);
+      t.equal(stream.poll(), undefined);
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'single names of an unknown type, and types that are requested by name, get what changed',
+  (t) => {
+    for (const [typeUrl, names] of [
+      [UNKNOWN, ['a', 'b']],
+      [EDS, []],
+    ] as const) {
+      const stream = new Stream();
+      for (const name of ['a', 'b']) stream.put(typeUrl, key(name), `${name}1`);
+      stream.ask(typeUrl, ...names);
+      t.strictSame(stream.poll(), ['a1', 'b1'], typeUrl);
+      stream.ask(typeUrl, ...names);
+      stream.put(typeUrl, key('b'), 'b2');
+      t.strictSame(stream.poll(), ['b2']);
+    }
+    t.end();
+  },
+);
