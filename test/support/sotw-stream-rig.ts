@@ -8,7 +8,7 @@ import { wholeOf } from '../../protos/discovery-fields.js';
 import { oldStyleName, type ResourceName } from '../../protos/resource-name.js';
 import { decodeSotwRequest, encodeSotwResponse } from '../../protos/sotw-codec.js';
 import { encodeResourceField } from '../../protos/resource-field.js';
-import { isWholeInSotw, TYPE_URL } from '../../protos/type-urls.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
 import { lengthDelimited } from '../sim/names.js';
 import { STREAM_OPTIONS } from './stream-options.js';
 import { at } from './stream-times.js';
@@ -57,7 +57,7 @@ export function wrapped(
 }
 
 export function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
-  const contents = new SourceContents(isWholeInSotw);
+  const contents = new SourceContents('state of the world');
   const stream = new SotwStream(contents, {
     ...STREAM_OPTIONS,
     node: NODE,

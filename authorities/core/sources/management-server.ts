@@ -12,7 +12,6 @@ import {
   type RpcStatus,
 } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import { isWholeInSotw } from '../../../protos/type-urls.js';
 import { ContentBudget, type ContentLimits, type ContentTotal } from './content-budget.js';
 import { DeltaStream } from './delta-stream.js';
 import { Fifo } from './fifo.js';
@@ -154,7 +153,7 @@ export class ManagementServer implements Source {
     const isSotw = apiType !== 'AGGREGATED_DELTA_GRPC' && apiType !== 'DELTA_GRPC';
     const { contentLimits, contentTotal } = options;
     const budget = new ContentBudget(contentLimits, contentTotal);
-    this.contents = new SourceContents(isSotw ? isWholeInSotw : undefined, budget);
+    this.contents = new SourceContents(isSotw ? 'state of the world' : 'delta', budget);
     const streamOptions = {
       portionBytes: PORTION_BYTES,
       mayRequest: (typeUrl: string) => this.#trials.mayRequest(typeUrl),

@@ -7,6 +7,7 @@
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, globKeyOfText, type ResourceName } from '../../../protos/resource-name.js';
+import { isPartialInSotw, isWholeInSotw } from '../../../protos/type-urls.js';
 import { ContentBudget, type Unroomed } from './content-budget.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
@@ -84,22 +85,28 @@ export class SourceContents {
   #entriesRepeated = 0;
   /** By type: when a resource that may be part of an answer came last. */
   readonly #arrivalsMs = new Map<string, number>();
-  /** Does an answered glob of this type have all members? Otherwise the server may be silent about one without members. */
-  readonly answersWholly: (typeUrl: string) => boolean;
+  readonly #isSotw: boolean;
   readonly budget: ContentBudget;
   readonly #rejectedNames = new RejectedNames();
 
   /**
-   * @param answersWholly default: of every type. If not, a missing member of an answered glob
-   * is unknown, not absent
+   * @param flavour of the source's protocol
    * @param budget counts what is held; `ResourceIntake` asks it before it puts a resource
    */
   constructor(
-    answersWholly: (typeUrl: string) => boolean = () => true,
+    flavour: 'delta' | 'state of the world' = 'delta',
     budget: ContentBudget = new ContentBudget(),
   ) {
-    this.answersWholly = answersWholly;
+    this.#isSotw = flavour === 'state of the world';
     this.budget = budget;
+  }
+
+  /**
+   * Does an answered glob of this type have all members? Otherwise a missing member is unknown, not absent, and the
+   * server may be silent about a glob without members.
+   */
+  answersWholly(typeUrl: string): boolean {
+    return !this.#isSotw || isWholeInSotw(typeUrl);
   }
 
   get subscriptionCount(): number {
@@ -362,10 +369,15 @@ export class SourceContents {
     return this.#arrivalsMs.get(typeUrl) ?? -Infinity;
   }
 
-  /** Are all members that the source has of this glob held, none rejected? */
+  /**
+   * Are all members that the source has of this glob held, none rejected? Call it when further members are no longer expected:
+   * each stream begins with all of them. Of a type whose members nobody has to request by a glob, no set of a
+   * state-of-the-world source is taken for that.
+   */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
     const rejected = this.#types.get(typeUrl)?.get(glob.key)?.rejected;
-    return rejected?.names.size === 0 && !rejected.hasForgotten && this.answersWholly(typeUrl);
+    const hasAll = rejected?.names.size === 0 && !rejected.hasForgotten;
+    return hasAll && !(this.#isSotw && isPartialInSotw(typeUrl));
   }
 
   /**

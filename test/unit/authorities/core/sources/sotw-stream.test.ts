@@ -181,7 +181,7 @@ t.test(
 );
 
 t.test('a resource of an unknown type that a response lacks is kept', (t) => {
-  const { stream, subscribe, requests, respond, held } = start();
+  const { stream, subscribe, requests, respond, held, contents } = start();
   const typeUrl = 'type.googleapis.com/acme.v1.Quota';
   subscribe(typeUrl, '*');
   stream.handleOpened();
@@ -189,6 +189,8 @@ t.test('a resource of an unknown type that a response lacks is kept', (t) => {
   respond(typeUrl, '1', [wrapped('a', '1', 60, bodyOf('a', 1), typeUrl)]);
   respond(typeUrl, '2', [wrapped('b', '1', 60, bodyOf('b', 1), typeUrl)]);
   t.strictSame(held(typeUrl), ['a', 'b']);
+  t.equal(contents.answerFor(typeUrl, old('c')), 'timed_out', 'its absence is unknown');
+  t.ok(contents.isWhole(typeUrl, old('*')), 'but the stream began with all members');
   t.end();
 });
 
