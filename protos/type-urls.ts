@@ -11,6 +11,9 @@ export const TYPE_URL = {
   routeConfiguration: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
   scopedRouteConfiguration: 'type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration',
   runtime: 'type.googleapis.com/envoy.service.runtime.v3.Runtime',
+  /** Of Istio's agent. Their only resource has no name. */
+  nameTable: 'type.googleapis.com/istio.networking.nds.v1.NameTable',
+  proxyConfig: 'type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig',
   /** Of Envoy's rate limit service, which is an xDS client. */
   rateLimitConfig: 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig',
   secret: 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret',
@@ -54,14 +57,16 @@ export function typeRank(typeUrl: string): number {
 
 /**
  * State-of-the-world clients delete what a response of these types leaves out: listeners and clusters by the xDS
- * protocol ("Grouping Resources into Responses"), scoped routes in Envoy (ENVOY 17), rate limits in Envoy's rate limit
- * service (ENVOY 18).
+ * protocol ("Grouping Resources into Responses"), scoped routes in Envoy (ENVOY 22), rate limits in Envoy's rate limit
+ * service (ENVOY 23). A response of the last two has their only resource.
  */
 const WHOLE_IN_SOTW: ReadonlySet<string> = new Set([
   TYPE_URL.listener,
   TYPE_URL.cluster,
   TYPE_URL.scopedRouteConfiguration,
   TYPE_URL.rateLimitConfig,
+  TYPE_URL.nameTable,
+  TYPE_URL.proxyConfig,
 ]);
 
 /** Clients request resources of these types one by one, and keep what a response leaves out. */

@@ -8,6 +8,7 @@ import {
   parseResourceName,
   type ResourceName,
 } from '../../../protos/resource-name.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
 
 /** The names that the map lets a source publish. */
 export interface PublishingRights {
@@ -22,10 +23,7 @@ export interface PublishingRights {
 }
 
 /** Their only resource has no name; it is the member of the wildcard (Istio's agent requests them so). */
-const MAY_LACK_NAMES: ReadonlySet<string> = new Set([
-  'type.googleapis.com/istio.networking.nds.v1.NameTable',
-  'type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig',
-]);
+const MAY_LACK_NAMES: ReadonlySet<string> = new Set([TYPE_URL.nameTable, TYPE_URL.proxyConfig]);
 
 export type PublishedName =
   | { readonly ok: true; readonly name: ResourceName }

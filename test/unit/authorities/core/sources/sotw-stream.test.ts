@@ -9,6 +9,7 @@ import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { lengthDelimited } from '../../../../sim/names.js';
 import {
+  any,
   bare,
   bodyOf,
   CDS,
@@ -477,6 +478,20 @@ t.test('a resource of a type without names answers the only subscribed name', (t
   requests();
   respond(NAMELESS, '1', [bare(NAMELESS, 'x')]);
   t.strictSame(held(NAMELESS), ['table']);
+  t.end();
+});
+
+t.test('the first response of a name table of Istio has all of the wildcard, at once', (t) => {
+  for (const typeUrl of [TYPE_URL.nameTable, TYPE_URL.proxyConfig]) {
+    const { stream, subscribe, requests, respond, held, contents } = start();
+    subscribe(typeUrl, '*');
+    const glob = contents.subscription(typeUrl, old('*'));
+    stream.handleOpened();
+    requests();
+    respond(typeUrl, '1', [any(typeUrl, bodyOf('x', 1))]);
+    t.strictSame(held(typeUrl), ['']);
+    t.ok(glob && stream.answersAtOnce(glob), 'no further member is waited for');
+  }
   t.end();
 });
 
