@@ -69,7 +69,7 @@ const WHOLE_IN_SOTW: ReadonlySet<string> = new Set([
   TYPE_URL.proxyConfig,
 ]);
 
-/** Clients request resources of these types one by one, and keep what a response leaves out. */
+/** Clients request resources of these types one by one, and keep what a response leaves out (ADR 0029). */
 const PARTIAL_IN_SOTW: ReadonlySet<string> = new Set([
   TYPE_URL.clusterLoadAssignment,
   TYPE_URL.routeConfiguration,

@@ -370,9 +370,8 @@ export class SourceContents {
   }
 
   /**
-   * Are all members that the source has of this glob held, none rejected? Call it when further members are no longer expected:
-   * each stream begins with all of them. Of a type whose members nobody has to request by a glob, no set of a
-   * state-of-the-world source is taken for that.
+   * Are all members that the source has of this glob held, none rejected? Ask when no further members are expected: each stream
+   * begins with all of them. False for the types whose state-of-the-world responses may be partial.
    */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
     const rejected = this.#types.get(typeUrl)?.get(glob.key)?.rejected;
