@@ -12,6 +12,7 @@ import {
   parseResourceName,
   withAuthorityAndId,
 } from '../../../protos/resource-name.js';
+import { mayBeGlob } from '../../../protos/glob.js';
 import type { ResourceLocator, ResourceName } from '../../../protos/resource-name.js';
 
 const cluster = 'envoy.config.cluster.v3.Cluster';
@@ -302,6 +303,25 @@ const components = fc.record({
     ),
     { selector: ([key]) => key, maxLength: 5 },
   ),
+});
+
+t.test('each glob may be one by its characters, and few other texts (ADR 0029)', (t) => {
+  fc.assert(
+    fc.property(components, (parts) => {
+      const made = makeResourceName(parts);
+      return !made.ok || !made.value.isGlob || mayBeGlob(made.value.key);
+    }),
+  );
+  for (const text of [
+    '*',
+    'xdstp://a/T/*',
+    'xdstp://a/T/e/*?p=1',
+    'xdstp://a/T/*#alt=xdstp://b/T/*',
+  ])
+    t.ok(mayBeGlob(text), text);
+  for (const text of ['', 'a', 'a*', '**', 'xdstp://a/T/x*', 'xdstp://a/T/%2A', 'xdstp://a/T/*/x'])
+    t.notOk(mayBeGlob(text), text);
+  t.end();
 });
 
 t.test('parsing a made name gives the same components and key, repeatedly', (t) => {
