@@ -45,7 +45,7 @@ export function globKeyOfText(text: string): string {
 
 const folderOf = (key: string, end: number): string => key.slice(0, key.lastIndexOf('/', end) + 1);
 
-const GLOB = /(?:^|\/)\*(?=$|[?#])/;
+const GLOB = /(?:^|\/|%2F)\*(?=$|[?#])/i;
 
 /** Whether a requested text could be a glob, by its characters alone: true for each glob, and for a few other texts. */
 export const mayBeGlob = (text: string): boolean => GLOB.test(text);
