@@ -276,6 +276,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
     nowMs: number,
   ): SotwSubscriptions {
     const { placeholderAfterMs } = this.#options;
+    // Outside of the closures below, which live as long as the stream: they would keep all names.
+    const isWhole = isWholeFor(typeUrl, names);
     const cache = this.#cache;
     const subscriptions = new SotwSubscriptions({
       typeUrl,
@@ -290,7 +292,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       room: this.#options.room,
       toldWithoutRoom: this.#toldWithoutRoom,
       responsesOf: (of) =>
-        isWholeFor(typeUrl, names)
+        isWhole
           ? new AllRequiredResponses(of, placeholderAfterMs)
           : new SelectiveResponses(of, (name) => this.#placeholderOf(typeUrl, name)),
     });
