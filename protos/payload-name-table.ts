@@ -6,6 +6,8 @@
  * without references.
  */
 
+import { messageOf, TYPE_URL } from './type-urls.js';
+
 /** The content of a field: a reference, a message, or an Any whose type may be in the table. */
 export type FieldRule =
   | {
@@ -49,9 +51,7 @@ export const ownNameTypes: ReadonlySet<string> = new Set([
 ]);
 
 /** Types outside the Envoy API with their own name in field 1. No client compares it with the name that it requested. */
-export const otherNamedTypes: ReadonlySet<string> = new Set([
-  'ratelimit.config.ratelimit.v3.RateLimitConfig',
-]);
+export const otherNamedTypes: ReadonlySet<string> = new Set([messageOf(TYPE_URL.rateLimitConfig)]);
 
 type Fields = Readonly<Record<number, FieldRule>>;
 

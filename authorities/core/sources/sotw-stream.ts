@@ -247,9 +247,8 @@ export class SotwStream implements SourceStream {
   }
 
   /**
-   * A server need not respond to names that it lacks, even if it had them before, except with
-   * listeners and clusters, of which every server has some. A server that hangs without either is found
-   * by the liveness probe alone.
+   * Servers answer each request for listeners or clusters. A server need not answer a request for names of another type
+   * that it lacks, even if it had them before: if it hangs then, only the liveness probe finds that.
    */
   owesResponse(): boolean {
     return [...this.#contents.types()].some(

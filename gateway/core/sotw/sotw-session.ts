@@ -558,8 +558,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
 /** A client of a type that the gateway does not know may delete what a response of its collection leaves out. */
 function isWholeFor(typeUrl: string, names: readonly string[]): boolean {
-  if (isWholeInSotw(typeUrl) || isPartialInSotw(typeUrl)) return isWholeInSotw(typeUrl);
-  return names.length === 0 || names.some(mayBeGlob);
+  if (isWholeInSotw(typeUrl)) return true;
+  return !isPartialInSotw(typeUrl) && (names.length === 0 || names.some(mayBeGlob));
 }
 
 function allRequiredOf(subscriptions: SotwSubscriptions | undefined) {

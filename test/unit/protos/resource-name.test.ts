@@ -316,6 +316,7 @@ t.test('each glob may be one by its characters, and few other texts (ADR 0029)',
     '*',
     'xdstp://a/T/*',
     'xdstp://a/T/e/*?p=1',
+    'xdstp://a/T/a%2f*',
     'xdstp://a/T/*#alt=xdstp://b/T/*',
   ])
     t.ok(mayBeGlob(text), text);
