@@ -288,7 +288,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   #close(isRefused: boolean): void {
     if (this.#over) return;
     this.#over = true;
-    for (const call of this.#calls.values()) call?.cancel();
+    for (const call of this.#calls.values()) if (call) cancelAfterTurn(call);
     // An open call would keep its place on the connection.
     for (const call of this.#loadCalls) call.cancel();
     const isDoubtful = makesDoubtful({
@@ -298,6 +298,16 @@ class GrpcAttempt implements Attempt, ConnectionUser {
     });
     this.#connection.leave(this, isDoubtful);
   }
+}
+
+/**
+ * In this turn another stream of the connection may be closing. node:http2 of Node.js 20 would then send while nghttp2
+ * receives, and ask for the data of the closed stream without end: the loop takes all memory.
+ */
+function cancelAfterTurn(call: Call): void {
+  setImmediate(() => {
+    call.cancel();
+  });
 }
 
 /** The path of the stream for a type; undefined: the source has none for it. */
@@ -370,7 +380,7 @@ class GrpcLoadCall implements LoadCall {
 
   cancel(): void {
     this.#over = true;
-    this.#call.cancel();
+    cancelAfterTurn(this.#call);
   }
 }
 

@@ -4,6 +4,7 @@
  * Method: real sockets on loopback, certificates made for the test, one attempt at a time.
  */
 import { readFile, writeFile, mkdtemp, rm } from 'node:fs/promises';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +18,7 @@ import { TYPE_URL } from '../../protos/type-urls.js';
 import { DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
+import { startHttp2Source } from '../support/dialled-source.js';
 import { startFaultProxy } from '../interop/peers/fault-proxy.js';
 import { watchTimers } from '../support/live-timers.js';
 import { startRawServer } from '../support/raw-server.js';
@@ -248,6 +250,38 @@ t.test('an unimplemented health service counts as alive; a dead connection does 
   dead = true;
   t.equal(await attempt.probe(200), false);
 });
+
+t.test(
+  'the end of one stream may cancel another of its connection while requests of both are unsent (no endless loop of node:http2)',
+  async (t) => {
+    const streams: ServerHttp2Stream[] = [];
+    const port = await startHttp2Source(t, (stream) => {
+      stream.resume();
+      streams.push(stream);
+    });
+    const source = sourceAt(port);
+    const one = dial(t, source);
+    const other = dial(t, source);
+    const [first, second] = await until(
+      'both streams are open',
+      () => streams.length === 2 && streams,
+    );
+    t.equal(first?.session, second?.session, 'on one connection');
+    void one.end.then(() => {
+      other.attempt.cancel();
+    });
+
+    first?.close(constants.NGHTTP2_CANCEL);
+    // After this turn the reset is in the socket: the client reads it before it sends what is written now.
+    await turn();
+    for (const { attempt } of [one, other]) {
+      attempt.send({ typeUrl: '', bytes: Buffer.from('unsent') });
+    }
+    t.match(await one.end, { code: grpc.status.CANCELLED });
+    await until('the other stream is closed', () => second?.closed);
+    t.equal(second?.rstCode, constants.NGHTTP2_CANCEL);
+  },
+);
 
 t.test('TLS', { skip: await opensslMissing() }, async (t) => {
   const ca = await createCertificateAuthority();
