@@ -211,6 +211,8 @@ class Connection implements CallConnection {
   #isSettled = false;
   /** It has not acknowledged the last SETTINGS. */
   #isRaising = false;
+  /** The connection is closed after this turn. */
+  #isEnding = false;
   #closeReason = 'cancelled by the client';
   /** Verified. It outlives the socket, which has none once it is closed. */
   readonly certificate: ClientCertificate | undefined;
@@ -297,6 +299,7 @@ class Connection implements CallConnection {
       this.#openStreams--;
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
+    if (this.#isEnding) return;
     if (!this.#hasStream) {
       this.#hasStream = true;
       this.#noteBegun();
@@ -402,14 +405,23 @@ class Connection implements CallConnection {
     this.#end(constants.NGHTTP2_ENHANCE_YOUR_CALM, reason);
   }
 
-  /** Closes the connection and all its streams. The GOAWAY tells the client why. */
+  /**
+   * Closes the connection and all its streams. The GOAWAY tells the client why.
+   *
+   * Not in this turn, in which a stream may be closing: node:http2 of Node.js 20 would then send while nghttp2 receives,
+   * and ask for the data of the closed stream without end: the loop takes all memory.
+   */
   #end(code: number, reason: string): void {
-    if (this.#session.destroyed) return;
-    this.#closeReason = reason;
-    this.#session.destroy(new Error(reason), code);
-    setTimeout(() => {
-      this.#socket.destroy();
-    }, LAST_BYTES_WITHIN_MS).unref();
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    setImmediate(() => {
+      if (this.#session.destroyed) return;
+      this.#closeReason = reason;
+      this.#session.destroy(new Error(reason), code);
+      setTimeout(() => {
+        this.#socket.destroy();
+      }, LAST_BYTES_WITHIN_MS).unref();
+    });
   }
 }
 

@@ -130,6 +130,29 @@ t.test(
   },
 );
 
+t.test(
+  'a client that resets too many answered streams loses its connection, and the process goes on (no endless loop of node:http2)',
+  async (t) => {
+    const { server, hostile, innocentIsServed } = await start(t);
+    hostile.greet();
+    let id = -1;
+    const resetHundred = async (): Promise<void> => {
+      const ids = Array.from({ length: 100 }, () => (id += 2));
+      const before = server.streams.length;
+      hostile.send(...ids.map((each) => headersFrame(each)));
+      await until('they are open', () => server.streams.length === before + 100);
+      for (const stream of server.streams.slice(before)) stream.say(Buffer.from('answer'));
+      await until('they are answered', () => hostile.of(id).length > 0);
+      hostile.send(...ids.map(resetFrame));
+    };
+    await resetHundred();
+    await resetHundred();
+    await until('the connection is closed', isClosed(hostile));
+    t.equal(goAwayCode(hostile), ENHANCE_YOUR_CALM);
+    await innocentIsServed();
+  },
+);
+
 for (const [what, make] of [
   ['SETTINGS', () => frame(FRAME.settings, 0, 0, NOTHING)],
   ['PING', () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))],
