@@ -12,6 +12,7 @@ import { VERSION } from '../version.js';
 import { EXIT, type ExitCode, type Shell } from './command.js';
 import { MapFile, stampOf, type MapStamp } from './map-file.js';
 import { sayLostNames, sayMapWarnings } from './map-warnings.js';
+import { saferNode } from './node-version.js';
 
 /** Shell convention for a process that a signal ended: 128 plus the number of the signal. */
 const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -42,6 +43,10 @@ export async function serve(argv: readonly string[], shell: Shell): Promise<Exit
   for (const warning of read.warnings) {
     telemetry.say('settings_warning', { warning: formatProblem(warning) });
   }
+  const { node } = process.versions;
+  const safer = saferNode(node);
+  if (safer !== undefined)
+    telemetry.say('node_unsafe', { node, remedy: `run Node.js ${safer} or newer` });
   sayMapWarnings(loaded.map, loaded.warnings.map(formatProblem), settings, telemetry);
   const code = await runGateway(settings, { map: loaded.map, stamp }, telemetry, shell);
   await linesWritten(log);

@@ -226,6 +226,7 @@ class Connection implements CallConnection {
     options: GrpcServerOptions,
     onClosed: (connection: Connection) => void,
   ) {
+    destroyAfterTurn(session);
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
@@ -405,24 +406,29 @@ class Connection implements CallConnection {
     this.#end(constants.NGHTTP2_ENHANCE_YOUR_CALM, reason);
   }
 
-  /**
-   * Closes the connection and all its streams. The GOAWAY tells the client why.
-   *
-   * Not in this turn, in which a stream may be closing: node:http2 of Node.js 20 would then send while nghttp2 receives,
-   * and ask for the data of the closed stream without end: the loop takes all memory.
-   */
+  /** Closes the connection and all its streams. The GOAWAY tells the client why. */
   #end(code: number, reason: string): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    setImmediate(() => {
-      if (this.#session.destroyed) return;
-      this.#closeReason = reason;
-      this.#session.destroy(new Error(reason), code);
-      setTimeout(() => {
-        this.#socket.destroy();
-      }, LAST_BYTES_WITHIN_MS).unref();
-    });
+    this.#closeReason = reason;
+    this.#session.destroy(new Error(reason), code);
+    setTimeout(() => {
+      this.#socket.destroy();
+    }, LAST_BYTES_WITHIN_MS).unref();
   }
+}
+
+/**
+ * Nobody destroys the session within a turn, neither the gateway nor Node itself. In that turn nghttp2 may be receiving,
+ * and the session of Node.js 20 then sends at once. Where a stream is closing it asks for the data of that stream without
+ * end, and takes all memory (CVE-2026-56848). A malformed frame later in the same read ends the process
+ * (CVE-2026-27135).
+ */
+function destroyAfterTurn(session: ServerHttp2Session): void {
+  const destroy = session.destroy.bind(session);
+  session.destroy = (error, code) => {
+    setImmediate(destroy, error, code);
+  };
 }
 
 /** For errors that end a connection or a stream, which its 'close' event reports. */

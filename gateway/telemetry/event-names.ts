@@ -21,6 +21,10 @@ export const EVENTS = {
   },
   gateway_stopped: { level: 'info', meaning: 'the process ends' },
   gateway_failed: { level: 'fatal', meaning: 'the gateway cannot start' },
+  node_unsafe: {
+    level: 'warn',
+    meaning: 'a client that breaks the rules of HTTP/2 may end this version of Node.js',
+  },
   settings_warning: { level: 'warn', meaning: 'a setting is probably a mistake' },
   map_warning: { level: 'warn', meaning: 'an entry of the authority map is probably a mistake' },
   map_reloaded: { level: 'info', meaning: 'a new authority map is in force' },

@@ -153,6 +153,24 @@ t.test(
   },
 );
 
+t.test(
+  'a short frame after the last stream of a client that leaves does not end the process (CVE-2026-27135)',
+  async (t) => {
+    const { server, hostile, innocentIsServed } = await start(t);
+    hostile.greet();
+    hostile.send(headersFrame(1));
+    await until('its stream is open', () => server.streams.length === 2);
+    hostile.send(
+      frame(FRAME.goAway, 0, 0, Buffer.alloc(8)),
+      resetFrame(1),
+      headersFrame(3),
+      frame(FRAME.ping, 0, 0, Buffer.alloc(7)),
+    );
+    await until('the connection is closed', isClosed(hostile));
+    await innocentIsServed();
+  },
+);
+
 for (const [what, make] of [
   ['SETTINGS', () => frame(FRAME.settings, 0, 0, NOTHING)],
   ['PING', () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))],
