@@ -125,12 +125,12 @@ async function serve(argv: readonly string[], cwd: string, env: object): Promise
   });
 }
 
-/** `warn map_warning: …` of each such line. */
+/** `warn map_warning: …` of each such line, without the one on the version of Node.js. */
 function warningsIn(log: string): string {
   const lines = log.split('\n').filter((line) => line.startsWith('{'));
   return lines
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
-    .filter(({ level }) => level === 'warn' || level === 'error')
+    .filter(({ level, event }) => /^(?:warn|error)$/.test(String(level)) && event !== 'node_unsafe')
     .map(({ level, event, warning }) => {
       const told = typeof warning === 'string' ? `: ${warning}` : '';
       return `${String(level)} ${String(event)}${told}\n`;
