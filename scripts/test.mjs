@@ -6,6 +6,9 @@
  * Default: all tiers, the attacks in CI only. With another word, such as `attacks admin`, only the attacks in files with this word
  * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
+ *
+ * A step `beside` others gets at the lowest priority what they leave of the cores. It has ended before the next step that is
+ * `quiet`, and before the end.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -109,22 +112,12 @@ const steps = [
     title: 'simulation of 10,000 seeds',
     run: () => [['node', 'build/test/sim/main.js']],
     isFor: CI,
-  },
-  // A million messages per type in CI; elsewhere 10,000, which catch recent breakage.
-  {
-    tier: 'fuzz',
-    title: 'fuzzing',
-    run: () => [['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])]],
+    beside: true,
   },
   {
     tier: 'integration',
     title: 'integration tests',
     run: () => [tap(tests('integration', isUntimed), ...several(3))],
-  },
-  {
-    tier: 'integration',
-    title: 'integration tests that must run alone',
-    run: () => [tap(tests('integration', isTimed), ...alone)],
   },
   {
     tier: 'integration',
@@ -138,18 +131,33 @@ const steps = [
     run: () => [onNode24(tap(tests('integration', isShort), ...several(3)))],
     isFor: CI && !isOnNode24,
   },
+  {
+    tier: 'integration',
+    title: 'integration tests that must run alone',
+    run: () => [tap(tests('integration', isTimed), ...alone)],
+    isQuiet: true,
+  },
   // Each judges turns of the event loop by their CPU time, which another test on the other core changes a little.
   {
     tier: 'attacks',
     title: 'attacks',
     run: () => attacks((file) => !isNearBar(file), ...several(2)),
     isFor: isAttacked,
+    isQuiet: true,
   },
   {
     tier: 'attacks',
     title: 'attacks that must run alone',
     run: () => attacks(isNearBar, ...alone),
     isFor: isAttacked,
+    isQuiet: true,
+  },
+  // A million messages per type in CI; elsewhere 10,000, which catch recent breakage.
+  {
+    tier: 'fuzz',
+    title: 'fuzzing',
+    run: () => [['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])]],
+    beside: true,
   },
   // Outside CI, tests of a missing tool are skipped with a message.
   {
@@ -179,6 +187,7 @@ const steps = [
     title: 'failover of Envoy, alone',
     // With 1,000 clusters it needs both cores for some hundred milliseconds, of two seconds that its backoff may have used up.
     run: () => [tap(tests('interop', isFailover), ...alone)],
+    isQuiet: true,
   },
   // Outside CI, tests of a missing tool are skipped.
   {
@@ -224,25 +233,39 @@ function perform([command, ...args]) {
   });
 }
 
-let exitCode = 0;
-for (const { tier, title, run, mayFail, isFor = true } of steps) {
-  if (!isFor) continue;
-  if (wanted.size > 0 && tier !== 'build' && !wanted.has(tier)) continue;
+const isWanted = ({ tier, isFor = true }) =>
+  isFor && (wanted.size === 0 || tier === 'build' || wanted.has(tier));
+
+/** @returns the highest exit code of its commands, which run concurrently */
+async function runStep({ title, run, beside }) {
   const startedMs = performance.now();
-  console.log(`\n=== ${title}`);
+  console.log(`\n=== ${title}${beside ? ', beside the next steps' : ''}`);
   mkdirSync('build/tap', { recursive: true });
-  // The commands of one step run concurrently.
-  exitCode = Math.max(0, ...(await Promise.all(run().map(perform))));
+  const commands = beside ? run().map((command) => ['nice', '-n', '19', ...command]) : run();
+  const exitCode = Math.max(0, ...(await Promise.all(commands.map(perform))));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
-  if (exitCode === 0) continue;
-  if (mayFail) {
-    console.log(`=== ${title} failed; dependent tests are skipped`);
-    exitCode = 0;
+  if (exitCode > 0) console.log(`=== ${title} failed`);
+  return exitCode;
+}
+
+let exitCode = 0;
+let besides = [];
+const endOfBesides = async () => {
+  exitCode = Math.max(exitCode, ...(await Promise.all(besides)));
+  besides = [];
+};
+for (const step of steps.filter(isWanted)) {
+  if (step.isQuiet) await endOfBesides();
+  if (exitCode > 0) break;
+  if (step.beside) {
+    besides.push(runStep(step));
     continue;
   }
-  console.log(`=== ${title} failed`);
-  break;
+  const stepCode = await runStep(step);
+  if (stepCode > 0 && step.mayFail) console.log('=== tests that depend on it are skipped');
+  else exitCode = Math.max(exitCode, stepCode);
 }
+await endOfBesides();
 for (const line of failures) console.log(line);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);
 process.exit(exitCode);
