@@ -300,10 +300,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   }
 }
 
-/**
- * In this turn another stream of the connection may be closing. node:http2 of Node.js 20 would then send while nghttp2
- * receives, and ask for the data of the closed stream without end: the loop takes all memory.
- */
+/** In this turn another stream of the connection may be closing, and Node.js 20 would loop for ever (ADR 0030). */
 function cancelAfterTurn(call: Call): void {
   setImmediate(() => {
     call.cancel();

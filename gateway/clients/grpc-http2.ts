@@ -419,10 +419,8 @@ class Connection implements CallConnection {
 }
 
 /**
- * Nobody destroys the session within a turn, neither the gateway nor Node itself. In that turn nghttp2 may be receiving,
- * and the session of Node.js 20 then sends at once. Where a stream is closing it asks for the data of that stream without
- * end, and takes all memory (CVE-2026-56848). A malformed frame later in the same read ends the process
- * (CVE-2026-27135).
+ * The session is destroyed after the turn, whether the gateway or Node itself asks for it: while nghttp2 receives, that could
+ * end the process on Node.js 20 (ADR 0030).
  */
 function destroyAfterTurn(session: ServerHttp2Session): void {
   const destroy = session.destroy.bind(session);
