@@ -21,14 +21,14 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: a whole set deletes nothing',
     file: STREAM,
-    from: 'this.#contents.remove(typeUrl, name, resync || this.#isLate(typeUrl, name, nowMs));',
+    from: 'this.#contents.remove(typeUrl, name, isResync || this.#isLate(typeUrl, name, nowMs));',
     to: '',
   },
   {
     title: 'source: removals of a new stream pass no guard',
     file: STREAM,
-    from: 'resync: !state.isAnswered',
-    to: 'resync: false',
+    from: 'isResync: !state.isAnswered',
+    to: 'isResync: false',
   },
   {
     title: 'source: the version of an earlier stream is sent',
@@ -160,8 +160,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a source that answers that it lacks a name deletes what the guard holds back',
     file: 'authorities/core/sources/source-contents.ts',
-    from: 'const isDoubtful = resync || !had;',
-    to: 'const isDoubtful = resync;',
+    from: 'isDoubtful: isDoubtful || !had',
+    to: 'isDoubtful',
     unitTest: {
       file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
       title:

@@ -36,6 +36,6 @@ export function misnamedContent() {
   // A field of the cluster is longer than the message.
   const field = encodeResourceField(there.key, 'v', typeUrl, Buffer.from([0x0a, 99, 1]));
   const projection = { name: there, typeUrl, version: 'v', field, edsKey: undefined };
-  contents.put({ projection, upstreamVersion: 'v' }, false);
+  contents.put({ projection, upstreamVersion: 'v' });
   return { group, source, contents, typeUrl, name };
 }

@@ -104,6 +104,9 @@ export function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
     held: (typeUrl: string): readonly string[] =>
       [...contents.entries(typeUrl)].map(({ projection }) => projection.name.id),
     status: (typeUrl: string, text: string) => contents.subscription(typeUrl, old(text))?.status,
-    changes: () => contents.takeChanges().map(({ kind, name, resync }) => [kind, name.id, resync]),
+    changes: () =>
+      contents
+        .takeChanges()
+        .map(({ kind, name, isDoubtful = false }) => [kind, name.id, isDoubtful]),
   };
 }

@@ -255,7 +255,7 @@ export class GroupResources {
   #handleAnswer(change: SourceChange, name: ResourceName, nowMs: number): void {
     const { kind, typeUrl } = change;
     const demand = this.#demands.get(typeUrl, name.key);
-    if (kind === 'removed') this.#handleRemoval(typeUrl, name, change.resync, nowMs);
+    if (kind === 'removed') this.#handleRemoval(change, name, nowMs);
     else if (kind === 'settled' && demand?.name.isGlob) {
       this.#handleSettled(demand, nowMs);
     } else if (kind === 'timed_out' && demand) {
@@ -470,7 +470,7 @@ export class GroupResources {
   }
 
   /** The candidate in use removed a name or reported it absent. */
-  #handleRemoval(typeUrl: string, name: ResourceName, resync: boolean, nowMs: number): void {
+  #handleRemoval({ typeUrl, isDoubtful }: SourceChange, name: ResourceName, nowMs: number): void {
     const { index } = this.#inUse();
     const served = this.#served.get(typeUrl, name);
     if (!served) {
@@ -486,7 +486,7 @@ export class GroupResources {
     if (served.from !== index && index !== 0) return;
     // Wait: the first responses of the other types are still to come, and the deletion guard must
     // judge all removals together.
-    if (resync) this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
+    if (isDoubtful) this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
     else this.#remove(typeUrl, name);
   }
 

@@ -301,10 +301,10 @@ export class DeltaStream implements SourceStream {
     if (duplicate.length > 0) return this.#finish(response, 0, duplicate);
     // To compare 40,000 names takes as long as a portion.
     if (portions.areSeveral) nowMs = yield 'taking';
-    const resync = !this.#answeredTypes.has(typeUrl) || arrivedMs < this.#resyncUntilMs;
+    const isResync = !this.#answeredTypes.has(typeUrl) || arrivedMs < this.#resyncUntilMs;
     // After each portion but the last, more members follow.
     const partial = isLarge || portions.areSeveral;
-    let context: ResponseContext = { typeUrl, nowMs, arrivedMs, resync, partial };
+    let context: ResponseContext = { typeUrl, nowMs, arrivedMs, isResync, partial };
     const refused: Refusal[] = [];
     let { entriesAnswered } = this.#contents;
     let accepted = 0;

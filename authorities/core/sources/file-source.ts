@@ -126,7 +126,7 @@ export class FileSource implements Source {
       const { entry } = taken;
       const { name, typeUrl } = entry.projection;
       typeIn(this.#loaded, typeUrl).set(name.key, entry);
-      if (this.contents.isWanted(typeUrl, name)) this.contents.put(entry, false);
+      if (this.contents.isWanted(typeUrl, name)) this.contents.put(entry);
     }
     this.#onInput();
   }
@@ -236,7 +236,7 @@ export class FileSource implements Source {
         }
         // It may have been unsubscribed since.
         const { typeUrl, name, field } = entry.projection;
-        if (this.contents.isWanted(typeUrl, name)) this.contents.put(entry, false);
+        if (this.contents.isWanted(typeUrl, name)) this.contents.put(entry);
         usedBytes += ENTRY_COST_BYTES + field.bodyLength;
       }
     }

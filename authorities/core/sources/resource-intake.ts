@@ -17,8 +17,8 @@ export interface ResponseContext {
   readonly nowMs: number;
   /** When the response came: TTLs run from then, in whichever portion their resources are taken. */
   readonly arrivedMs: number;
-  /** A part of the first response after a reconnect; see `SourceChange`. */
-  readonly resync: boolean;
+  /** A part of the first response after a reconnect: what it removes may be lost, not deleted. */
+  readonly isResync: boolean;
   /** A part of a larger response: more members may follow. */
   readonly partial: boolean;
 }
@@ -53,7 +53,7 @@ export class ResourceIntake {
   }
 
   take(resource: WireResource, context: ResponseContext): Taken {
-    const { typeUrl, nowMs, arrivedMs, resync, partial } = context;
+    const { typeUrl, nowMs, arrivedMs, partial } = context;
     const published = this.#readName(typeUrl, resource.name);
     if (!published.ok) return { reason: published.reason };
     const { name } = published;
@@ -72,7 +72,7 @@ export class ResourceIntake {
     }
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
-    const glob = this.#contents.put(entry, resync);
+    const glob = this.#contents.put(entry);
     const isAsked = this.#contents.subscription(typeUrl, name) !== undefined;
     const event = isAsked ? 'shared' : partial ? 'part' : 'member';
     if (glob) this.#answers.handleMember(glob, event, nowMs);
@@ -143,14 +143,14 @@ export class ResourceIntake {
    *
    * @param status its reason, if it sent one (TP3)
    */
-  remove(text: string, { typeUrl, resync, nowMs }: ResponseContext, status?: RpcStatus): Taken {
+  remove(text: string, { typeUrl, isResync, nowMs }: ResponseContext, status?: RpcStatus): Taken {
     const published = this.#readName(typeUrl, text);
     if (!published.ok) return { reason: published.reason };
     const { name } = published;
     const glob = name.isGlob ? this.#contents.subscription(typeUrl, name) : undefined;
     if (status && !isDataError(status)) this.#contents.fail(typeUrl, name, status);
     else if (glob) this.#answers.handleEmpty(glob, nowMs, status);
-    else this.#contents.remove(typeUrl, name, resync, status);
+    else this.#contents.remove(typeUrl, name, isResync, status);
     return { name };
   }
 }

@@ -384,7 +384,7 @@ export class SotwStream implements SourceStream {
       typeUrl,
       nowMs,
       arrivedMs,
-      resync: !state.isAnswered,
+      isResync: !state.isAnswered,
       // The end of the first set answers its globs, since only the set is whole.
       partial: portions.areSeveral || (isWholeInSotw(typeUrl) && !state.isAnswered),
     };
@@ -515,10 +515,10 @@ export class SotwStream implements SourceStream {
     return held.filter(({ key }) => !sent.has(key));
   }
 
-  #removeOther(name: ResourceName, { typeUrl, resync, nowMs }: ResponseContext): void {
+  #removeOther(name: ResourceName, { typeUrl, isResync, nowMs }: ResponseContext): void {
     // It may have been unsubscribed, or have expired, since the response began.
     if (!this.#contents.entry(typeUrl, name)) return;
-    this.#contents.remove(typeUrl, name, resync || this.#isLate(typeUrl, name, nowMs));
+    this.#contents.remove(typeUrl, name, isResync || this.#isLate(typeUrl, name, nowMs));
   }
 
   /**
@@ -564,7 +564,7 @@ export class SotwStream implements SourceStream {
     const isHeld = this.#contents.entry(typeUrl, name) !== undefined;
     const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
     // The last set has it, as a member of a collection: go-control-plane does not send that again.
-    if (isHeld && hasSet) this.#contents.confirm(subscription);
+    if (isHeld && hasSet) this.#contents.settle(subscription);
     else if (!isHeld && this.#again.has(subscription)) this.#isStuck = true;
     else if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);
     else this.#contents.timeOut(subscription);

@@ -54,10 +54,10 @@ export interface SourceChange {
   readonly name: ResourceName;
   readonly listeners: readonly Listener[];
   /**
-   * The source may have lost a removed resource, not deleted it: this is part of the first response after a
+   * `removed` only: the source may have lost the resource, not deleted it. This is part of the first response after a
    * reconnect, or answers a name that the source lacked already.
    */
-  readonly resync: boolean;
+  readonly isDoubtful?: boolean;
   /** `removed` only: the content's TTL deadline. A removal is held back no longer than this. */
   readonly endsMs?: number | undefined;
 }
@@ -276,7 +276,7 @@ export class SourceContents {
    * @returns the glob that it is a member of, if that is subscribed: `Answers` decides whether the
    * member answers the glob.
    */
-  put(entry: SourceEntry, resync: boolean): SourceSubscription | undefined {
+  put(entry: SourceEntry): SourceSubscription | undefined {
     const { typeUrl, name } = entry.projection;
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
@@ -284,32 +284,33 @@ export class SourceContents {
     this.#store(collection, name.key, entry);
     if (!before) this.#entriesAdded++;
     this.#noteExpiry(entry);
-    this.#clearRejection(collection, typeUrl, name, resync);
+    this.#clearRejection(collection, typeUrl, name);
     const singleton = collection.singletons.get(name.key);
     const isChanged = !before || !isSame(before.projection, entry.projection);
     if (isChanged) {
       const listeners = listenersOf(singleton, collection.glob);
-      this.#changes.push({ kind: 'present', entry, typeUrl, name, listeners, resync });
+      this.#changes.push({ kind: 'present', entry, typeUrl, name, listeners });
     } else this.#entriesRepeated++;
-    if (singleton) this.#settle(singleton, 'present', resync, undefined, isChanged);
+    if (singleton) this.#settle(singleton, 'present', undefined, isChanged);
     return collection.glob;
   }
 
   /**
    * The source reported that this name does not exist (any more), or that this glob is empty.
    *
+   * @param isDoubtful see `SourceChange`
    * @param absence the reason, if the source sent one
    */
-  remove(typeUrl: string, name: ResourceName, resync: boolean, absence?: RpcStatus): void {
+  remove(typeUrl: string, name: ResourceName, isDoubtful: boolean, absence?: RpcStatus): void {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return;
     if (name.isGlob) {
       // TP1: a source answers an empty glob with the glob's name. That removes no members.
-      if (collection.glob) this.#settle(collection.glob, 'present', resync, absence);
+      if (collection.glob) this.#settle(collection.glob, 'present', absence);
       return;
     }
     // A rejected resource counts as held: the group may serve another candidate's in its place.
-    const wasRejected = this.#clearRejection(collection, typeUrl, name, resync);
+    const wasRejected = this.#clearRejection(collection, typeUrl, name);
     const endsMs = collection.entries.get(name.key)?.expiresAtMs;
     const had = this.#erase(collection, name.key) || wasRejected;
     const singleton = collection.singletons.get(name.key);
@@ -320,10 +321,16 @@ export class SourceContents {
       const { glob } = collection;
       const listeners = listenersOf(singleton, had ? glob : undefined);
       // The deletion guard may hold a name back that the source lacked already (seed 164795).
-      const isDoubtful = resync || !had;
-      this.#changes.push({ kind: 'removed', typeUrl, name, listeners, resync: isDoubtful, endsMs });
+      this.#changes.push({
+        kind: 'removed',
+        typeUrl,
+        name,
+        listeners,
+        isDoubtful: isDoubtful || !had,
+        endsMs,
+      });
     }
-    if (singleton && !known) this.#settle(singleton, 'absent', resync, absence, true);
+    if (singleton && !known) this.#settle(singleton, 'absent', absence, true);
   }
 
   /**
@@ -384,16 +391,11 @@ export class SourceContents {
    *
    * @returns whether it was rejected before
    */
-  #clearRejection(
-    collection: Collection,
-    typeUrl: string,
-    name: ResourceName,
-    resync: boolean,
-  ): boolean {
+  #clearRejection(collection: Collection, typeUrl: string, name: ResourceName): boolean {
     const { rejected, glob } = collection;
     if (!this.#rejectedNames.forget(rejected, name.key)) return false;
     if (rejected.names.size === 0 && glob?.status === 'present') {
-      this.#announce('settled', typeUrl, glob.name, resync, glob);
+      this.#announce('settled', typeUrl, glob.name, glob);
     }
     return true;
   }
@@ -434,7 +436,7 @@ export class SourceContents {
       this.#erase(collection, name.key);
       if (singleton) singleton.status = 'absent';
       if (collection.glob) collection.glob.lapsed = true;
-      this.#announce('expired', typeUrl, name, false, singleton, collection.glob);
+      this.#announce('expired', typeUrl, name, singleton, collection.glob);
     }
   }
 
@@ -450,18 +452,13 @@ export class SourceContents {
     this.timeOut(subscription, error);
   }
 
-  /** The held content answers the name. */
-  confirm(subscription: SourceSubscription): void {
-    this.#settle(subscription, 'present', false);
-  }
-
   /** The source did not answer in time. Held content stays. */
   timeOut(subscription: SourceSubscription, error?: RpcStatus): void {
     subscription.deadlineMs = undefined;
     if (subscription.status !== 'requested') return;
     subscription.status = 'timed_out';
     subscription.absence = error;
-    this.#announce('timed_out', subscription.typeUrl, subscription.name, false, subscription);
+    this.#announce('timed_out', subscription.typeUrl, subscription.name, subscription);
   }
 
   /** The stream requests the names of this type that were not answered in time. */
@@ -512,12 +509,12 @@ export class SourceContents {
   }
 
   /**
-   * The source has answered this name or glob in full.
+   * The source has answered this name or glob in full, possibly by content that is held already.
    *
    * @param absence the source's reason, if the glob is empty and it sent one
    */
   settle(subscription: SourceSubscription, absence?: RpcStatus): void {
-    this.#settle(subscription, 'present', true, absence);
+    this.#settle(subscription, 'present', absence);
   }
 
   takeChanges(): readonly SourceChange[] {
@@ -531,7 +528,6 @@ export class SourceContents {
   #settle(
     subscription: SourceSubscription,
     status: 'present' | 'absent',
-    resync: boolean,
     absence?: RpcStatus,
     isTold = false,
   ): void {
@@ -544,19 +540,18 @@ export class SourceContents {
     // A group may wait for this answer alone, also if it brings nothing new (seed 21139).
     const isAnswer = before === 'requested' || before === 'timed_out';
     const isOtherReason = name.isGlob && absence?.code !== knownAbsence?.code;
-    if (isAnswer || isOtherReason) this.#announce('settled', typeUrl, name, resync, subscription);
+    if (isAnswer || isOtherReason) this.#announce('settled', typeUrl, name, subscription);
   }
 
   #announce(
     kind: SourceChange['kind'],
     typeUrl: string,
     name: ResourceName,
-    resync: boolean,
     one: SourceSubscription | undefined,
     other?: SourceSubscription,
   ): void {
     const changes = kind === 'settled' ? this.#settled : this.#changes;
-    changes.push({ kind, typeUrl, name, listeners: listenersOf(one, other), resync });
+    changes.push({ kind, typeUrl, name, listeners: listenersOf(one, other) });
   }
 
   #store(collection: Collection, key: string, entry: SourceEntry): void {

@@ -62,7 +62,7 @@ t.test('what a whole fresh response lacks is removed through the guard, not befo
   stream.handleTimer(1_400 + QUIET_MS);
   t.strictSame(held(), ['g/a', 'single']);
   const removed = contents.takeChanges().filter(({ kind }) => kind === 'removed');
-  t.match(removed, [{ name: { id: 'g/b' }, resync: true }]);
+  t.match(removed, [{ name: { id: 'g/b' }, isDoubtful: true }]);
   t.end();
 });
 

@@ -103,7 +103,7 @@ t.test('versions that do not fit are all left out, and what the source lacks is 
   compare(stream, t);
   t.equal(held(), 3_999);
   const removed = contents.takeChanges().filter(({ kind }) => kind === 'removed');
-  t.match(removed, [{ name: nameOf(thing('cloud', path('3999'))), resync: true }]);
+  t.match(removed, [{ name: nameOf(thing('cloud', path('3999'))), isDoubtful: true }]);
   t.end();
 });
 

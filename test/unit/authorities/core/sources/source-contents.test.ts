@@ -41,10 +41,10 @@ t.test('what is not held any more takes no room, whichever way it went', (t) => 
   for (let round = 0; round < 2; round++) {
     contents.subscribe(THING, glob, me);
     contents.subscribe(THING, a, me);
-    for (const name of [a, b]) contents.put(entryOf(name), false);
-    contents.put(entryOf(b, 'a longer body'), false);
+    for (const name of [a, b]) contents.put(entryOf(name));
+    contents.put(entryOf(b, 'a longer body'));
     contents.remove(THING, a, false);
-    contents.put(entryOf(a), false);
+    contents.put(entryOf(a));
     const { bytes } = contents.budget;
     for (let time = 0; time < 2; time++) {
       contents.unsubscribe(THING, glob, me);
@@ -85,7 +85,7 @@ t.test('a name that is subscribed or held is known by its text, and others are n
   contents.subscribe(THING, glob, me);
   t.equal(contents.knownName(THING, glob.key), undefined, 'a glob');
   const member = entryOf(b);
-  contents.put(member, false);
+  contents.put(member);
   t.equal(contents.knownName(THING, b.key), b, 'a member that is held');
   t.end();
 });
@@ -93,17 +93,17 @@ t.test('a name that is subscribed or held is known by its text, and others are n
 t.test('a name beside a subscribed one, sent unasked, is told to no listener', (t) => {
   const contents = new SourceContents();
   contents.subscribe(THING, a, me);
-  contents.put(entryOf(b), false);
+  contents.put(entryOf(b));
   t.match(contents.takeChanges(), [{ kind: 'present', name: b, listeners: [] }]);
   t.end();
 });
 
 t.test('content without a subscription is not kept', (t) => {
   const contents = new SourceContents();
-  contents.put(entryOf(), false);
+  contents.put(entryOf());
   contents.remove(THING, a, false);
   contents.subscribe(THING, a, me);
-  contents.put(entryOf(elsewhere), false);
+  contents.put(entryOf(elsewhere));
   t.equal(contents.entry(THING, elsewhere), undefined);
   t.strictSame([...contents.entries('other')], []);
   t.strictSame([...contents.subscriptions('other')], []);
@@ -121,7 +121,7 @@ t.test('a name is answered by itself, or as a member of a subscribed glob', (t) 
   t.equal(contents.answerFor(THING, a), 'timed_out');
   const collection = contents.subscribe(THING, glob, me)!;
   t.equal(contents.answerFor(THING, a), 'requested');
-  contents.put(entryOf(b), false);
+  contents.put(entryOf(b));
   contents.settle(collection);
   t.equal(
     contents.answerFor(THING, a),
@@ -137,14 +137,14 @@ t.test('a name is answered by itself, or as a member of a subscribed glob', (t) 
 t.test('the same content again is not a change; a settled glob is notified last', (t) => {
   const contents = new SourceContents();
   const collection = contents.subscribe(THING, glob, me)!;
-  contents.put(entryOf(a), false);
+  contents.put(entryOf(a));
   contents.settle(collection);
-  contents.put(entryOf(b), false);
+  contents.put(entryOf(b));
   t.strictSame(told(contents), ['present x/a', 'present x/b', 'settled x/*']);
-  contents.put(entryOf(a), false);
+  contents.put(entryOf(a));
   contents.remove(THING, glob, false);
   t.strictSame(told(contents), []);
-  contents.put(entryOf(a, '2'), false);
+  contents.put(entryOf(a, '2'));
   t.strictSame(told(contents), ['present x/a']);
   t.strictSame([...contents.members(THING, glob)].length, 2);
   t.strictSame([...contents.members(THING, nameOf(thing('cloud', 'z/*')))], []);
@@ -157,7 +157,7 @@ t.test(
     const contents = new SourceContents();
     const single = contents.subscribe(THING, a, me)!;
     contents.remove(THING, glob, false);
-    contents.put(entryOf(), false);
+    contents.put(entryOf());
     t.strictSame(told(contents), ['present x/a'], 'the answer to a name is its content');
     contents.timeOut(single);
     t.equal(single.status, 'present');
@@ -172,14 +172,14 @@ t.test(
     const contents = new SourceContents();
     contents.subscribe(THING, a, me);
     contents.subscribe(THING, glob, you);
-    contents.put(entryOf(), false);
+    contents.put(entryOf());
     const [present] = contents.takeChanges();
     t.strictSame(new Set(present?.listeners), new Set([me, you]));
     contents.remove(THING, b, false);
     t.strictSame(told(contents), [], 'the removal of an unknown member is not notified');
     contents.remove(THING, a, true);
     const [removed] = contents.takeChanges();
-    t.match(removed, { kind: 'removed', resync: true });
+    t.match(removed, { kind: 'removed', isDoubtful: true });
     t.equal(removed?.listeners.length, 2);
     t.end();
   },

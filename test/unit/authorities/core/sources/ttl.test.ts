@@ -381,7 +381,7 @@ t.test('resources that come and go with practically infinite TTLs cost no memory
   for (let at = 0; at < 10_000; at++) {
     const name = nameOf(member(String(at % 3 === 0 ? 0 : at)));
     const projection = projectionOf(THING, name.key, 'x');
-    contents.put({ projection, upstreamVersion: '1', expiresAtMs: 1e15 - at }, false);
+    contents.put({ projection, upstreamVersion: '1', expiresAtMs: 1e15 - at });
     if (at % 3 !== 0) contents.remove(THING, name, false);
   }
   t.ok(contents.expiryCount < 200, `${contents.expiryCount} are remembered`);
