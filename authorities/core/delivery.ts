@@ -5,7 +5,7 @@
 import type { ResourceName } from '../../protos/resource-name.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import type { Groups } from './failover/groups.js';
-import type { NameEvent } from './failover/view-events.js';
+import type { NameEvent } from './failover/resource-events.js';
 import type { NodeGroup } from './node-groups/node-group.js';
 import type { NodeGroups } from './node-groups/node-groups.js';
 import type { Projection } from './projection.js';

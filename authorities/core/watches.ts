@@ -2,7 +2,7 @@
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import type { FailoverGroup } from './failover/failover-group.js';
-import type { NameEvent } from './failover/view-events.js';
+import type { NameEvent } from './failover/resource-events.js';
 import type { NodeGroup } from './node-groups/node-group.js';
 import { unreachable } from './reasons.js';
 import type { ResourceWatcher } from './watcher.js';

@@ -141,9 +141,11 @@ t.test(
       const before = server.streams.length;
       hostile.send(...ids.map((each) => headersFrame(each)));
       await until('they are open', () => server.streams.length === before + 100);
-      for (const stream of server.streams.slice(before)) stream.say(Buffer.from('answer'));
+      const opened = server.streams.slice(before);
+      for (const stream of opened) stream.say(Buffer.from('answer'));
       await until('they are answered', () => hostile.of(id).length > 0);
       hostile.send(...ids.map(resetFrame));
+      await until('they are closed', () => opened.every(({ closed }) => closed.length === 1));
     };
     await resetHundred();
     await resetHundred();

@@ -89,7 +89,7 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'TTL deadlines are lost when the group leaves a source',
     file: 'authorities/core/failover/failover-group.ts',
-    from: 'if (!wanted) this.#view.keepEnds(index, candidate);',
+    from: 'if (!wanted) this.#resources.keepEnds(index, candidate);',
     to: '',
   },
   {

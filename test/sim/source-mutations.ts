@@ -124,7 +124,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a collection is current before its members have moved back to the primary',
     file: `authorities/core/failover/failover-group.ts`,
-    from: 'this.#failover.active === 0 && this.#view.hasMoved(typeUrl, name)',
+    from: 'this.#failover.active === 0 && this.#resources.hasMoved(typeUrl, name)',
     to: 'this.#failover.active === 0',
     unitTest: {
       file: MOVES,
@@ -144,13 +144,13 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'the names beyond the first turn never move',
     file: `authorities/core/failover/failover-group.ts`,
-    from: 'if (this.#switching || this.#view.isBusy) return nowMs;',
-    to: 'if (this.#view.isBusy) return nowMs;',
+    from: 'if (this.#switching || this.#resources.isBusy) return nowMs;',
+    to: 'if (this.#resources.isBusy) return nowMs;',
   },
   {
     title: 'the members beyond the first turn are never compared',
     file: `authorities/core/failover/failover-group.ts`,
-    from: 'if (this.#switching || this.#view.isBusy) return nowMs;',
+    from: 'if (this.#switching || this.#resources.isBusy) return nowMs;',
     to: 'if (this.#switching) return nowMs;',
     unitTest: {
       file: 'test/unit/authorities/core/failover/moves.test.ts',

@@ -24,13 +24,13 @@ import { GroupResources, type Demand, type InUse } from './group-resources.js';
 import type { Move } from './move.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
-import type { NameEvent, ViewEvent } from './view-events.js';
+import type { NameEvent, ResourceEvent } from './resource-events.js';
 import type { TurnRoom } from './turn-room.js';
 import type { SourceChange } from '../sources/source-contents.js';
 import type { Source } from '../sources/source.js';
 
 export type GroupEvent =
-  | ViewEvent
+  | ResourceEvent
   | { readonly kind: 'state'; readonly from: FailoverState; readonly to: FailoverState }
   | {
       /** All names have moved, or another switch began first. */
@@ -66,7 +66,7 @@ export class FailoverGroup {
   readonly spec: AuthoritySpec;
   readonly candidates: readonly Candidate[];
   readonly #onInput: () => void;
-  readonly #view: GroupResources;
+  readonly #resources: GroupResources;
   #failover: FailoverState;
   /** Per candidate: are the group's names subscribed there? */
   readonly #subscribed: boolean[];
@@ -100,7 +100,7 @@ export class FailoverGroup {
       const { active } = this.#failover;
       return { index: active, candidate: this.#candidate(active) };
     };
-    this.#view = new GroupResources(spec, this.#candidate(0), inUse, room);
+    this.#resources = new GroupResources(spec, this.#candidate(0), inUse, room);
   }
 
   get failover(): FailoverState {
@@ -110,66 +110,66 @@ export class FailoverGroup {
   /** The source whose content the group serves. Undefined: the group is idle, or a reload took that source from it. */
   get activeSource(): Source | undefined {
     const { kind, active } = this.#failover;
-    if (kind === 'idle' || this.#view.isAllAdopted) return undefined;
+    if (kind === 'idle' || this.#resources.isAllAdopted) return undefined;
     return this.#candidate(active).source;
   }
 
   get demandCount(): number {
-    return this.#view.demandCount;
+    return this.#resources.demandCount;
   }
 
   get servedCount(): number {
-    return this.#view.servedCount;
+    return this.#resources.servedCount;
   }
 
   get guardedCount(): number {
-    return this.#view.guardedCount;
+    return this.#resources.guardedCount;
   }
 
   served(typeUrl: string, name: ResourceName): Served | undefined {
-    return this.#view.served(typeUrl, name);
+    return this.#resources.served(typeUrl, name);
   }
 
   servedResources(): IterableIterator<Projection> {
-    return this.#view.servedResources();
+    return this.#resources.servedResources();
   }
 
   /** The names and globs that clients request. */
   demands(): IterableIterator<Asked> {
-    return this.#view.demands();
+    return this.#resources.demands();
   }
 
   isDemanded(typeUrl: string, name: ResourceName): boolean {
-    return this.#view.isDemanded(typeUrl, name);
+    return this.#resources.isDemanded(typeUrl, name);
   }
 
   /** What the group serves for one demand. */
   *servedFor(demand: Asked): IterableIterator<Projection> {
-    for (const { projection } of this.#view.covered(demand)) yield projection;
+    for (const { projection } of this.#resources.covered(demand)) yield projection;
   }
 
   /** Its first watcher came. The name must not be demanded yet. */
   want(typeUrl: string, name: ResourceName, nowMs: number): void {
     this.#onInput();
-    const demand = this.#view.add(typeUrl, name, nowMs);
+    const demand = this.#resources.add(typeUrl, name, nowMs);
     this.#lingerUntilMs = undefined;
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index]) subscribeAt(candidate, demand, this, nowMs);
     });
     this.#advance(nowMs);
-    this.#view.handleWanted(demand, nowMs);
-    if (this.#failover.kind === 'cached') this.#view.handleUnreachable(demand);
+    this.#resources.handleWanted(demand, nowMs);
+    if (this.#failover.kind === 'cached') this.#resources.handleUnreachable(demand);
   }
 
   /** The events that tell a new watcher the whole state of a demanded name. Changes nothing. */
   replay(typeUrl: string, name: ResourceName): readonly NameEvent[] {
-    return this.#view.replay(typeUrl, name, this.#failover.kind === 'cached');
+    return this.#resources.replay(typeUrl, name, this.#failover.kind === 'cached');
   }
 
   /** @param leftMs since when no client subscribes to the name */
   unwant(typeUrl: string, name: ResourceName, nowMs: number, leftMs = nowMs): void {
     this.#onInput();
-    const demand = this.#view.remove(typeUrl, name);
+    const demand = this.#resources.remove(typeUrl, name);
     if (!demand) return;
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index]) this.#unsubscribeAt(candidate, demand, nowMs);
@@ -195,7 +195,7 @@ export class FailoverGroup {
         .toAsked(requested)
         .some(
           (one) =>
-            this.#view.isDemanded(typeUrl, one) &&
+            this.#resources.isDemanded(typeUrl, one) &&
             other.mapping.toSource(one).key === requested.key,
         );
     });
@@ -205,7 +205,7 @@ export class FailoverGroup {
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const { source, mapping } = this.#candidate(0);
     const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
-    const isUsed = this.#failover.active === 0 && this.#view.hasMoved(typeUrl, name);
+    const isUsed = this.#failover.active === 0 && this.#resources.hasMoved(typeUrl, name);
     return isUsed && source.facts().live && isAsked;
   }
 
@@ -221,7 +221,8 @@ export class FailoverGroup {
 
   /** Requests all demanded names and globs again. @returns their number. */
   revalidateAll(nowMs: number): number {
-    for (const { typeUrl, name } of this.#view.demands()) this.revalidate(typeUrl, name, nowMs);
+    for (const { typeUrl, name } of this.#resources.demands())
+      this.revalidate(typeUrl, name, nowMs);
     return this.demandCount;
   }
 
@@ -243,7 +244,7 @@ export class FailoverGroup {
     }
     const inUse = this.#candidate(this.#failover.active);
     const isInUse = inUse.source === source && hasNamesOf(inUse, change.name.authority);
-    if (isInUse) this.#view.handleChange(change, nowMs);
+    if (isInUse) this.#resources.handleChange(change, nowMs);
     const { kind, endsMs } = change;
     if (kind === 'removed' ? endsMs !== undefined : kind === 'present' && !isInUse) {
       this.#noteEnd(source, change);
@@ -258,8 +259,8 @@ export class FailoverGroup {
     this.candidates.forEach((candidate, index) => {
       if (candidate.source !== source || !hasNamesOf(candidate, name.authority)) return;
       for (const asked of candidate.mapping.toAsked(name)) {
-        if (kind === 'expired') this.#view.handleExpired(typeUrl, asked, index);
-        else this.#view.noteEnd(typeUrl, asked, index, endsMs);
+        if (kind === 'expired') this.#resources.handleExpired(typeUrl, asked, index);
+        else this.#resources.noteEnd(typeUrl, asked, index, endsMs);
       }
     });
   }
@@ -269,18 +270,18 @@ export class FailoverGroup {
     this.#onInput();
     this.#advance(nowMs);
     this.#continueMove(nowMs);
-    this.#view.handleTimer(nowMs);
+    this.#resources.handleTimer(nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
-    if (this.#switching || this.#view.isBusy) return nowMs;
+    if (this.#switching || this.#resources.isBusy) return nowMs;
     const facts = this.#facts(nowMs);
     // A deadline may have passed while another input was handled.
     if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;
     const { kind } = this.#failover;
     const deadlines = [
       failoverDeadlineMs(this.#failover, facts, this.spec.failover),
-      this.#view.nextDeadlineMs(),
+      this.#resources.nextDeadlineMs(),
       kind === 'idle' || kind === 'forced' ? undefined : this.#lingerUntilMs,
     ].filter((atMs) => atMs !== undefined);
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);
@@ -298,7 +299,7 @@ export class FailoverGroup {
   }
 
   takeEvents(): readonly GroupEvent[] {
-    this.#takeViewEvents();
+    this.#takeResourceEvents();
     if (this.#events.length === 0) return [];
     const taken = this.#events;
     this.#events = [];
@@ -309,7 +310,7 @@ export class FailoverGroup {
   adopt(other: FailoverGroup, isOurs: (typeUrl: string, name: ResourceName) => boolean): void {
     this.#onInput();
     other.#keepEnds();
-    this.#view.adopt(other.#view, isOurs);
+    this.#resources.adopt(other.#resources, isOurs);
   }
 
   /** If this group is new, it takes over the state of a group before the reload, as far as both have the same candidates. */
@@ -332,14 +333,14 @@ export class FailoverGroup {
   /** Resources that another group takes over keep the TTL deadlines that their sources gave them. */
   #keepEnds(): void {
     this.candidates.forEach((candidate, index) => {
-      if (this.#subscribed[index] === true) this.#view.keepEnds(index, candidate);
+      if (this.#subscribed[index] === true) this.#resources.keepEnds(index, candidate);
     });
   }
 
   /** Takes over one resource that another group serves for a name of this group. */
   adoptOne(served: Served): void {
     this.#onInput();
-    this.#view.adoptOne(served);
+    this.#resources.adoptOne(served);
   }
 
   /** Unsubscribes at every source, without events for watchers. */
@@ -355,7 +356,7 @@ export class FailoverGroup {
     return {
       nowMs,
       wanted: this.demandCount > 0 || (lingering && this.#failover.kind !== 'idle'),
-      uncached: () => this.#view.hasUncached(),
+      uncached: () => this.#resources.hasUncached(),
       candidates: this.candidates.map((candidate, index) => {
         // Field by field: this runs for each group and each response, and a spread is slower.
         const {
@@ -385,10 +386,10 @@ export class FailoverGroup {
     const isAway = kind === 'alt' || kind === 'failing_back';
     // If the group took over from another one, its demands date from that reload.
     const leftMs = Math.max(isAway ? lastSwitchMs : sinceMs, this.#inheritedMs ?? NEVER_MS);
-    for (const demand of this.#view.demands()) {
+    for (const demand of this.#resources.demands()) {
       const { typeUrl, name, requestedAtMs } = demand;
       const isOpen = requestedAtMs <= leftMs && statusAt(candidate, demand) === 'requested';
-      if (isOpen && this.#view.holds(typeUrl, name)) return false;
+      if (isOpen && this.#resources.holds(typeUrl, name)) return false;
     }
     return true;
   }
@@ -402,7 +403,7 @@ export class FailoverGroup {
         this.#enter(next);
         if (next.kind === 'idle' || next.active === from) continue;
         this.#noteSwitched();
-        const move = this.#view.handleSwitch();
+        const move = this.#resources.handleSwitch();
         this.#switching = { from, to: next.active, atMs: nowMs, move };
         this.#continueMove(nowMs);
       }
@@ -423,26 +424,26 @@ export class FailoverGroup {
     if (!this.#switching) return;
     const { move, ...switched } = this.#switching;
     this.#switching = undefined;
-    this.#takeViewEvents();
+    this.#takeResourceEvents();
     this.#events.push({ kind: 'switched', ...switched, ...move.moved });
   }
 
   #enter(next: FailoverState): void {
     const before = this.#failover;
     if (next.kind === 'idle') this.#noteSwitched();
-    this.#takeViewEvents();
+    this.#takeResourceEvents();
     this.#events.push({ kind: 'state', from: before, to: next });
     this.#failover = next;
     if (next.kind === 'primary' && before.kind !== 'reconnecting') {
-      this.#view.queueAbsentRemovals(next.sinceMs);
+      this.#resources.queueAbsentRemovals(next.sinceMs);
     }
-    if (next.kind === 'cached') this.#view.handleAllDown();
-    if (next.kind === 'idle') this.#view.clear();
+    if (next.kind === 'cached') this.#resources.handleAllDown();
+    if (next.kind === 'idle') this.#resources.clear();
   }
 
-  /** Keeps the events of the view and those of this group in the order in which they happened. */
-  #takeViewEvents(): void {
-    for (const event of this.#view.takeEvents()) this.#events.push(event);
+  /** Keeps the events of the resources and those of this group in the order in which they happened. */
+  #takeResourceEvents(): void {
+    for (const event of this.#resources.takeEvents()) this.#events.push(event);
   }
 
   /**
@@ -468,8 +469,8 @@ export class FailoverGroup {
     if (this.#subscribed[index] === wanted) return;
     this.#subscribed[index] = wanted;
     const candidate = this.#candidate(index);
-    if (!wanted) this.#view.keepEnds(index, candidate);
-    for (const demand of this.#view.demands()) {
+    if (!wanted) this.#resources.keepEnds(index, candidate);
+    for (const demand of this.#resources.demands()) {
       if (wanted) subscribeAt(candidate, demand, this, nowMs);
       else this.#unsubscribeAt(candidate, demand, nowMs);
     }

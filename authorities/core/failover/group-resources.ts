@@ -20,7 +20,7 @@ import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
 import type { TurnRoom } from './turn-room.js';
 import { UnansweredDemands } from './unanswered-demands.js';
-import type { Absence, NameEvent, ViewEvent } from './view-events.js';
+import type { Absence, NameEvent, ResourceEvent } from './resource-events.js';
 import { WholeWaits } from './whole-waits.js';
 
 export interface Demand extends Asked {
@@ -59,7 +59,7 @@ export class GroupResources {
   readonly #wholeWaits: WholeWaits<Demand>;
   /** The last one; undefined: none since the group was idle. */
   #move: Move<Demand> | undefined;
-  #events: ViewEvent[] = [];
+  #events: ResourceEvent[] = [];
 
   /** @param room of all groups */
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse, room: TurnRoom) {
@@ -112,7 +112,7 @@ export class GroupResources {
     for (const { projection } of this.#served.all()) yield projection;
   }
 
-  takeEvents(): readonly ViewEvent[] {
+  takeEvents(): readonly ResourceEvent[] {
     if (this.#events.length === 0) return [];
     const taken = this.#events;
     this.#events = [];

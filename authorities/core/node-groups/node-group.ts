@@ -17,7 +17,7 @@ import type { Beside } from '../failover/comparison.js';
 import type { FailoverGroup, GroupEvent } from '../failover/failover-group.js';
 import type { Asked } from '../failover/candidate-content.js';
 import type { Groups } from '../failover/groups.js';
-import type { NameEvent, ViewEvent } from '../failover/view-events.js';
+import type { NameEvent, ResourceEvent } from '../failover/resource-events.js';
 import { scopeMapping } from '../resolution/name-mapping.js';
 import type { Projection } from '../projection.js';
 import type { Served } from '../failover/served-names.js';
@@ -239,7 +239,7 @@ export class NodeGroup {
 
   #mergeRemoved(
     group: FailoverGroup,
-    event: Extract<ViewEvent, { kind: 'removed' }>,
+    event: Extract<ResourceEvent, { kind: 'removed' }>,
   ): readonly GroupEvent[] {
     const { typeUrl, name } = event;
     this.#answers.get(typeUrl, name.key)?.set(group, { kind: 'absent', status: event.status });
@@ -256,7 +256,7 @@ export class NodeGroup {
    */
   #mergeAnswer(
     group: FailoverGroup,
-    event: Extract<ViewEvent, { kind: Answer['kind'] }>,
+    event: Extract<ResourceEvent, { kind: Answer['kind'] }>,
   ): readonly GroupEvent[] {
     const { typeUrl, name } = event;
     const answers = this.#answers.get(typeUrl, name.key)?.set(group, event);

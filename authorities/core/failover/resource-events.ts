@@ -11,7 +11,7 @@ export interface Absence {
 }
 
 /** An event for watchers and observers. */
-export type ViewEvent =
+export type ResourceEvent =
   | {
       readonly kind: 'changed';
       readonly projection: Projection;
@@ -38,6 +38,6 @@ export type ViewEvent =
 
 /** An event for the watchers of one name. */
 export type NameEvent = Extract<
-  ViewEvent,
+  ResourceEvent,
   { readonly kind: 'changed' | 'removed' | 'absent' | 'complete' | 'unavailable' }
 >;
