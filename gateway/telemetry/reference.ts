@@ -16,7 +16,7 @@ export const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {
     'The gateway requests the names from another source, and serves the previous content until that source is ready.',
   alt: 'Served from another source than the primary.',
   failing_back:
-    'A preferred source was healthy for the hold time; the gateway requests all names from it and then moves back.',
+    'A better source has been well for the hold time; the group moves back once that source has answered every name that the switch could lose.',
   cached:
     'The gateway serves the cache: no source can be used (`all_sources_down`), or the policy prefers the cache (`cached_is_enough`).',
   forced:
