@@ -35,6 +35,7 @@ import type { PollPeer } from './polls.js';
 import { isRestPath, type RestDiscovery } from './rest-discovery.js';
 import { RestHttp1 } from './rest-http1.js';
 import { startRest } from './rest-http2.js';
+import { destroyAfterTurn } from './session-end.js';
 import { readClientCertificate } from './client-certificate.js';
 import type { Turns } from '../../authorities/index.js';
 import { noSet, ownSet } from '../../protos/empty-collections.js';
@@ -416,17 +417,6 @@ class Connection implements CallConnection {
       this.#socket.destroy();
     }, LAST_BYTES_WITHIN_MS).unref();
   }
-}
-
-/**
- * The session is destroyed after the turn, whether the gateway or Node itself asks for it: while nghttp2 receives, that could
- * end the process on Node.js 20 (ADR 0030).
- */
-function destroyAfterTurn(session: ServerHttp2Session): void {
-  const destroy = session.destroy.bind(session);
-  session.destroy = (error, code) => {
-    setImmediate(destroy, error, code);
-  };
 }
 
 /** For errors that end a connection or a stream, which its 'close' event reports. */

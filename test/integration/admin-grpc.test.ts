@@ -25,6 +25,15 @@ import {
 } from '../support/admin-grpc.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { DeltaClient } from '../support/delta-client.js';
+import {
+  ADS_HEADERS,
+  frame,
+  FRAME,
+  headersFrame,
+  HostileHttp2,
+  PREFACE,
+  resetFrame,
+} from '../support/hostile-http2.js';
 import { httpJson, httpRequest } from '../support/http.js';
 import { startGateway } from '../support/identity-gateway.js';
 import { CDS, EDS, cds, eds } from '../support/mesh-names.js';
@@ -309,6 +318,29 @@ async function openHttp2(t: Test, address: string): Promise<Socket> {
   await new Promise((resolve) => session.once('remoteSettings', resolve));
   return socket;
 }
+
+t.test(
+  'a call that is opened and reset in the first packet does not end the process, with or without a token',
+  async (t) => {
+    const { admin } = await startGateway(t, MAP);
+    const calls = [ADS_HEADERS, ADS_HEADERS.filter(([name]) => name !== 'content-type')];
+    for (const headers of [...calls, ...calls]) {
+      const hostile = await HostileHttp2.connect(Number(admin.split(':').at(-1)));
+      hostile.send(
+        PREFACE,
+        frame(FRAME.settings, 0, 0, NOTHING),
+        headersFrame(1, headers),
+        resetFrame(1),
+        frame(FRAME.ping, 0, 0, Buffer.alloc(8)),
+      );
+      await until('the gateway answers', () =>
+        hostile.frames.some(({ type }) => type === FRAME.ping),
+      );
+      await hostile.leave();
+    }
+    t.equal((await httpRequest(`http://${admin}/live`)).status, 200);
+  },
+);
 
 t.test('one more than 8 connections of gRPC replaces the oldest, and no other', async (t) => {
   const { admin } = await startGateway(t, MAP);

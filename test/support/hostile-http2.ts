@@ -19,7 +19,8 @@ export const FRAME = {
 export const FLAG = { ack: 1, endStream: 1, endHeaders: 4 } as const;
 
 const SETTINGS_INITIAL_WINDOW = 4;
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+/** RFC 9113, 3.4; SETTINGS follow. */
+export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const HEADER_BYTES = 9;
 const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 

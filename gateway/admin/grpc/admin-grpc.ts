@@ -6,6 +6,7 @@
  * Bounded as the rest of the admin port is: connections, streams, messages, times, and responses that an
  * operator does not read.
  */
+import type { Http2Server, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
@@ -20,6 +21,7 @@ import {
 import { CLIENT_STATUS_SERVICE } from '../../../protos/client-status.js';
 import { envoyRegistry } from '../../../protos/envoy-registry.js';
 import { HEALTH_SERVICE } from '../../../protos/health.js';
+import { destroyAfterTurn } from '../../clients/session-end.js';
 import type { AdminContext } from '../reply.js';
 import { clientStatusHandlers, CSDS_DEFINITION } from './csds.js';
 import { HEALTH_DEFINITION, healthHandlers } from './health.js';
@@ -108,6 +110,7 @@ export class AdminGrpc {
     const interceptors = [authenticated(allows), paced];
     const server = new Server({ ...BOUNDS, ...UNLISTED, interceptors });
     this.#server = server;
+    guardStreams(server, onError);
     server.addService(CSDS_DEFINITION, clientStatusHandlers(gateway, onError));
     server.addService(HEALTH_DEFINITION, healthHandlers(gateway.server.health));
     const services = [CLIENT_STATUS_SERVICE, HEALTH_SERVICE, CHANNELZ_SERVICE];
@@ -124,6 +127,35 @@ export class AdminGrpc {
     // The admin server has decrypted the connection and checked its certificate.
     return server.createConnectionInjector(ServerCredentials.createInsecure());
   }
+}
+
+/** Private methods of grpc-js 1.14: no public one sees a stream before its method is known. */
+interface StreamHandling {
+  _setupHandlers(http2Server: Http2Server, ...rest: unknown[]): void;
+  _streamHandler(interceptors: unknown, stream: ServerHttp2Stream, headers: unknown): void;
+}
+
+/**
+ * A client may reset a stream in the packet that opens it. grpc-js would respond to it, and its exception would end the
+ * process, before any token is checked. Call this before the server has a port or an injector.
+ */
+function guardStreams(server: Server, onError: (error: unknown) => void): void {
+  const inner = server as unknown as StreamHandling;
+  const setUp = inner._setupHandlers.bind(server);
+  const handle = inner._streamHandler.bind(server);
+  inner._setupHandlers = (http2Server, ...rest) => {
+    http2Server.on('session', destroyAfterTurn);
+    setUp(http2Server, ...rest);
+  };
+  inner._streamHandler = (interceptors, stream, headers) => {
+    stream.on('error', ignore);
+    if (stream.destroyed || stream.closed) return;
+    try {
+      handle(interceptors, stream, headers);
+    } catch (error) {
+      onError(error);
+    }
+  };
 }
 
 const UNAUTHENTICATED = {
@@ -172,7 +204,7 @@ class PacedCall extends ServerInterceptingCall {
   }
 }
 
-/** For errors that end a connection, which its 'close' event reports. */
+/** For errors that end a connection or a stream, which its 'close' event reports. */
 function ignore(): void {
   // See above.
 }

@@ -1,0 +1,13 @@
+/** How a session of HTTP/2 ends. */
+import type { ServerHttp2Session } from 'node:http2';
+
+/**
+ * The session is destroyed after the turn, whether the gateway or Node itself asks for it: while nghttp2 receives, that could
+ * end the process on Node.js 20 (ADR 0030).
+ */
+export function destroyAfterTurn(session: ServerHttp2Session): void {
+  const destroy = session.destroy.bind(session);
+  session.destroy = (error, code) => {
+    setImmediate(destroy, error, code);
+  };
+}
