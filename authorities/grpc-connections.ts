@@ -180,6 +180,10 @@ export class GrpcConnection {
   leave(user: ConnectionUser, isDoubtful: boolean): void {
     this.#forget(user);
     if (isDoubtful) this.#retire();
+    this.#closeIfUnused();
+  }
+
+  #closeIfUnused(): void {
     if (this.#users.size > 0) return;
     this.#retire();
     this.#isSpent = true;
@@ -259,6 +263,7 @@ export class GrpcConnection {
   #startWaiting(): void {
     const isReady = this.client.getChannel().getConnectivityState(false) === READY;
     const takesUsers = isReady && !this.#isRetired;
+    let hasMoved = false;
     for (const [user, state] of [...this.#users]) {
       if (state === 'started' || !this.#users.has(user)) continue;
       const isRefused = this.#isRetired && !this.#isSpent;
@@ -272,7 +277,9 @@ export class GrpcConnection {
       }
       this.#forget(user);
       this.#move(user);
+      hasMoved = true;
     }
+    if (hasMoved) this.#closeIfUnused();
   }
 
   #move(user: ConnectionUser): void {

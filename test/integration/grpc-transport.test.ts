@@ -252,6 +252,28 @@ t.test('an unimplemented health service counts as alive; a dead connection does 
 });
 
 t.test(
+  'a connection is closed when its last user moves to another one before it starts',
+  async (t) => {
+    const streams: ServerHttp2Stream[] = [];
+    const port = await startHttp2Source(t, (stream) => {
+      stream.resume();
+      streams.push(stream);
+    });
+    const source = sourceAt(port);
+    dial(t, source);
+    const first = await until('the first stream is open', () => streams[0]);
+    const { session } = first;
+    // A stream without a message makes the connection doubtful. The second user has joined it and waits two turns.
+    first.close(constants.NGHTTP2_CANCEL);
+    await turn();
+    dial(t, source);
+    const second = await until('the second stream is open', () => streams[1]);
+    t.not(second.session, session, 'on another connection');
+    await until('the first connection is closed', () => session?.destroyed);
+  },
+);
+
+t.test(
   'the end of one stream may cancel another of its connection while requests of both are unsent (no endless loop of node:http2)',
   async (t) => {
     const streams: ServerHttp2Stream[] = [];
