@@ -32,7 +32,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxFirstSyncs:
     'Clients whose first responses are under way at the same time. Other new clients wait; resuming clients go first.',
   maxBufferedBytes:
-    'Bytes of all clients: responses that they do not read (what they share counts once), and long requests that have not arrived completely or wait for their turn. While a peer has used up its share, responses to its clients are small, its polls are refused, its long requests are read later, and the streams of its clients that have not read for 10s end. See SECURITY.md, "Quotas".',
+    'Bytes of all clients: responses that they do not read (what they share counts once), long requests that have not arrived completely or wait for their turn, and 64 KiB for each Fetch and REST call whose request has not come. While a peer has used up its share, responses to its clients are small, its polls are refused, its long requests are read later, and the streams of its clients that have not read for 10s end. See SECURITY.md, "Quotas".',
   maxStreamAgeMs:
     'Age at which the gateway ends a client stream with UNAVAILABLE, less a random part of up to a tenth, so that clients spread over instances anew. 0: never.',
   maxHeapPercent:

@@ -1,6 +1,7 @@
 /** Fetch over gRPC: one request, one response (`FetchClusters` and so on). */
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
+import { LONG_REQUEST_BYTES, type Quotas } from '../core/quotas/quotas.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { peerOf } from './peer.js';
 import { UNKNOWN_YET, type PollReply, type Polls } from './polls.js';
@@ -19,24 +20,28 @@ const NOT_ONE_MESSAGE: RpcStatus = {
   message: 'a unary call has exactly one message',
 };
 
-const NOTHING_UNREAD = (): void => undefined;
+const NOTHING_HELD = (): void => undefined;
 
 export function fetchMethod(
   service: DiscoveryService,
   polls: Polls,
+  quotas: Quotas,
   onRequest: () => void,
 ): Method {
   return {
     // The limit of clients is checked with the message, since a known client does not count again.
-    refusal: () => undefined,
+    refusal: (quotaKey) => quotas.account(quotaKey).ask('buffered'),
     open: (call) => {
       let cancel: (() => void) | undefined;
-      let letUnreadGo = NOTHING_UNREAD;
+      let letUnreadGo = NOTHING_HELD;
+      // Until it has come it may be as long as any that is not counted by itself.
+      const letRequestGo = quotas.account(call.quotaKey).holdRequest(LONG_REQUEST_BYTES);
       // The call drops its headers once it is open.
       const peer = peerOf(call.socket, call.certificate, call.keepHeaders());
       const handlers: CallHandlers = {
         onMessage: (bytes) => {
           onRequest();
+          letRequestGo();
           if (cancel) {
             cancel();
             call.end(NOT_ONE_MESSAGE);
@@ -53,6 +58,7 @@ export function fetchMethod(
         },
         onClosed: () => {
           cancel?.();
+          letRequestGo();
           letUnreadGo();
         },
       };
@@ -72,12 +78,12 @@ function respond(call: GrpcCall, reply: PollReply): () => void {
     }
     case 'unchanged':
       call.end(UNCHANGED);
-      return NOTHING_UNREAD;
+      return NOTHING_HELD;
     case 'unknown':
       call.end(UNKNOWN_YET);
-      return NOTHING_UNREAD;
+      return NOTHING_HELD;
     case 'refused':
       call.end(reply.status);
-      return NOTHING_UNREAD;
+      return NOTHING_HELD;
   }
 }

@@ -127,8 +127,7 @@ export class RestDiscovery {
       return restError(415, 'the content-type is not application/json');
     }
     if ((contentLength ?? 0) > this.maxBodyBytes) return this.tooLarge();
-    const isLong = this.#bodyBytes(head) >= LONG_REQUEST_BYTES;
-    const status = isLong ? this.#accountOf(head).ask('buffered') : undefined;
+    const status = this.#accountOf(head).ask('buffered');
     return status && refused({ ...status, retryAfterMs: BUFFER_RETRY_AFTER_MS });
   }
 
@@ -138,12 +137,9 @@ export class RestDiscovery {
    * @returns call it when the body has come, or will not come
    */
   holdBody(head: RestHead): () => void {
-    return this.#accountOf(head).holdRequest(this.#bodyBytes(head));
-  }
-
-  /** A body without a length may become as long as any. */
-  #bodyBytes({ contentLength = this.maxBodyBytes }: RestHead): number {
-    return contentLength;
+    // A body without a length may become as long as any. A short one costs a stream, too.
+    const { contentLength = this.maxBodyBytes } = head;
+    return this.#accountOf(head).holdRequest(Math.max(contentLength, LONG_REQUEST_BYTES));
   }
 
   #accountOf({ quotaKey }: Pick<RestHead, 'quotaKey'>): PeerAccount {

@@ -243,7 +243,8 @@ export class XdsServer {
       methods.set(`/${service.service}/${delta}`, this.#method('delta', service));
       if (fetch === undefined) continue;
       const { onRequest } = this.#options;
-      methods.set(`/${service.service}/${fetch}`, fetchMethod(service, this.#polls, onRequest));
+      const method = fetchMethod(service, this.#polls, this.#quotas, onRequest);
+      methods.set(`/${service.service}/${fetch}`, method);
     }
     return methods;
   }

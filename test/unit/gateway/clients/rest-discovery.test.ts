@@ -114,7 +114,7 @@ t.test(
 );
 
 t.test(
-  "a long body counts for the client's peer, and is refused while the peer has used up its share",
+  "a body counts for the client's peer from its head on, and is refused while the peer has used up its share",
   (t) => {
     const { rest } = restWith();
     const head = {
@@ -126,13 +126,15 @@ t.test(
     full.change('buffered', DEFAULT_LIMITS.maxBufferedBytes);
     const long = { ...head, contentLength: 70_000, quotaKey: 'full' };
     t.match(rest.refusal(long), { status: 429, headers: { 'retry-after': '1' } });
-    t.equal(rest.refusal({ ...long, contentLength: 60_000 }), undefined, 'a short one');
+    t.match(rest.refusal({ ...long, contentLength: 10 }), { status: 429 }, 'a short one too');
     full.change('buffered', -DEFAULT_LIMITS.maxBufferedBytes);
     t.equal(rest.refusal(long), undefined);
     const letGo = rest.holdBody(long);
-    rest.holdBody({ ...long, contentLength: 60_000 })();
     t.equal(full.held('buffered'), 70_000);
     letGo();
+    const letShortGo = rest.holdBody({ ...long, contentLength: 10 });
+    t.equal(full.held('buffered'), 65_536, 'a short one, with its stream');
+    letShortGo();
     rest.holdBody({ ...long, contentLength: undefined });
     t.equal(full.held('buffered'), rest.maxBodyBytes, 'without a length, as much as it may become');
     t.end();
