@@ -12,7 +12,7 @@ import {
   createServer as createTlsServer,
   type SecureContextOptions,
   type Server as TlsServer,
-  type TLSSocket,
+  TLSSocket,
 } from 'node:tls';
 import type { Turns } from '../../authorities/index.js';
 import { acceptInTurns } from './accept-in-turns.js';
@@ -163,6 +163,8 @@ export class ClientListener {
     if (kind === 'tls') {
       this.#tlsServer?.emit('connection', socket);
     } else if (kind === 'http2') {
+      // Node refuses HTTP/2 over TLS without ALPN, which a balancer that encrypts again may send.
+      if (socket instanceof TLSSocket) socket.alpnProtocol = 'h2';
       this.#options.onHttp2(socket);
     } else {
       endAfterResponses(socket);

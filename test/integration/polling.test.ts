@@ -8,6 +8,7 @@ import { Agent, request as startRequest, type IncomingMessage } from 'node:http'
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { request as startTlsRequest } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { encodeNode } from '../../protos/node-codec.js';
@@ -571,7 +572,7 @@ t.test(
 
 const skip = await opensslMissing();
 
-t.test('REST works over TLS with either ALPN protocol, and without ALPN', { skip }, async (t) => {
+t.test('TLS works with either ALPN protocol, and both protocols work without ALPN', { skip }, async (t) => {
   const ca = await createCertificateAuthority();
   t.teardown(() => ca.remove());
   const server = await ca.issue({ name: 'server', ipAddresses: ['127.0.0.1'] });
@@ -599,4 +600,11 @@ t.test('REST works over TLS with either ALPN protocol, and without ALPN', { skip
     session.destroy();
   });
   t.match(await overHttp2(session)(PATH, body), { status: 200 });
+  const withoutAlpn = connectHttp2(`https://127.0.0.1:${port}`, {
+    createConnection: () => connectTls({ host: '127.0.0.1', port, ca: trusted }),
+  });
+  t.teardown(() => {
+    withoutAlpn.destroy();
+  });
+  t.match(await overHttp2(withoutAlpn)(PATH, body), { status: 200 });
 });
