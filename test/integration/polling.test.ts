@@ -572,39 +572,43 @@ t.test(
 
 const skip = await opensslMissing();
 
-t.test('TLS works with either ALPN protocol, and both protocols work without ALPN', { skip }, async (t) => {
-  const ca = await createCertificateAuthority();
-  t.teardown(() => ca.remove());
-  const server = await ca.issue({ name: 'server', ipAddresses: ['127.0.0.1'] });
-  const tls = ['--client-tls-cert', server.cert, '--client-tls-key', server.key];
-  const { port } = await startGateway(t, ...tls);
-  const trusted = readFileSync(ca.ca);
-  const body = JSON.stringify({ resourceNames: [cluster('a')] });
-  const overTls1 = (ALPNProtocols: string[] | undefined): Promise<Reply> =>
-    new Promise((resolve, reject) => {
-      const options = { host: '127.0.0.1', port, path: PATH, method: 'POST', ca: trusted };
-      const headers = { 'content-type': 'application/json' };
-      const request = startTlsRequest(
-        { ...options, headers, agent: false, ...(ALPNProtocols && { ALPNProtocols }) },
-        (response) => {
-          collect(response).then(resolve, reject);
-        },
-      );
-      request.on('error', reject);
-      request.end(body);
+t.test(
+  'TLS works with either ALPN protocol, and both protocols work without ALPN',
+  { skip },
+  async (t) => {
+    const ca = await createCertificateAuthority();
+    t.teardown(() => ca.remove());
+    const server = await ca.issue({ name: 'server', ipAddresses: ['127.0.0.1'] });
+    const tls = ['--client-tls-cert', server.cert, '--client-tls-key', server.key];
+    const { port } = await startGateway(t, ...tls);
+    const trusted = readFileSync(ca.ca);
+    const body = JSON.stringify({ resourceNames: [cluster('a')] });
+    const overTls1 = (ALPNProtocols: string[] | undefined): Promise<Reply> =>
+      new Promise((resolve, reject) => {
+        const options = { host: '127.0.0.1', port, path: PATH, method: 'POST', ca: trusted };
+        const headers = { 'content-type': 'application/json' };
+        const request = startTlsRequest(
+          { ...options, headers, agent: false, ...(ALPNProtocols && { ALPNProtocols }) },
+          (response) => {
+            collect(response).then(resolve, reject);
+          },
+        );
+        request.on('error', reject);
+        request.end(body);
+      });
+    t.match(await overTls1(['http/1.1']), { status: 200 });
+    t.match(await overTls1(undefined), { status: 200 });
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { ca: trusted });
+    t.teardown(() => {
+      session.destroy();
     });
-  t.match(await overTls1(['http/1.1']), { status: 200 });
-  t.match(await overTls1(undefined), { status: 200 });
-  const session = connectHttp2(`https://127.0.0.1:${port}`, { ca: trusted });
-  t.teardown(() => {
-    session.destroy();
-  });
-  t.match(await overHttp2(session)(PATH, body), { status: 200 });
-  const withoutAlpn = connectHttp2(`https://127.0.0.1:${port}`, {
-    createConnection: () => connectTls({ host: '127.0.0.1', port, ca: trusted }),
-  });
-  t.teardown(() => {
-    withoutAlpn.destroy();
-  });
-  t.match(await overHttp2(withoutAlpn)(PATH, body), { status: 200 });
-});
+    t.match(await overHttp2(session)(PATH, body), { status: 200 });
+    const withoutAlpn = connectHttp2(`https://127.0.0.1:${port}`, {
+      createConnection: () => connectTls({ host: '127.0.0.1', port, ca: trusted }),
+    });
+    t.teardown(() => {
+      withoutAlpn.destroy();
+    });
+    t.match(await overHttp2(withoutAlpn)(PATH, body), { status: 200 });
+  },
+);
