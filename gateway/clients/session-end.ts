@@ -1,11 +1,15 @@
 /** How a session of HTTP/2 ends. */
-import type { ServerHttp2Session } from 'node:http2';
+
+/** A session of `node:http2`. */
+export interface Http2SessionEnd {
+  destroy(error?: Error, code?: number): void;
+}
 
 /**
  * The session is destroyed after the turn, whether the gateway or Node itself asks for it: while nghttp2 receives, that could
  * end the process on Node.js 20 (ADR 0030).
  */
-export function destroyAfterTurn(session: ServerHttp2Session): void {
+export function destroyAfterTurn(session: Http2SessionEnd): void {
   const destroy = session.destroy.bind(session);
   session.destroy = (error, code) => {
     setImmediate(destroy, error, code);

@@ -6,7 +6,6 @@
  * Bounded as the rest of the admin port is: connections, streams, messages, times, and responses that an
  * operator does not read.
  */
-import type { Http2Server, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
@@ -21,7 +20,7 @@ import {
 import { CLIENT_STATUS_SERVICE } from '../../../protos/client-status.js';
 import { envoyRegistry } from '../../../protos/envoy-registry.js';
 import { HEALTH_SERVICE } from '../../../protos/health.js';
-import { destroyAfterTurn } from '../../clients/session-end.js';
+import { destroyAfterTurn, type Http2SessionEnd } from '../../clients/session-end.js';
 import type { AdminContext } from '../reply.js';
 import { clientStatusHandlers, CSDS_DEFINITION } from './csds.js';
 import { HEALTH_DEFINITION, healthHandlers } from './health.js';
@@ -129,10 +128,20 @@ export class AdminGrpc {
   }
 }
 
+/** What is needed here of the server and the streams of `node:http2`. */
+interface SessionSource {
+  on(event: 'session', listener: (session: Http2SessionEnd) => void): void;
+}
+interface ServerStream {
+  readonly closed: boolean;
+  readonly destroyed: boolean;
+  on(event: 'error', listener: () => void): void;
+}
+
 /** Private methods of grpc-js 1.14: no public one sees a stream before its method is known. */
 interface StreamHandling {
-  _setupHandlers(http2Server: Http2Server, ...rest: unknown[]): void;
-  _streamHandler(interceptors: unknown, stream: ServerHttp2Stream, headers: unknown): void;
+  _setupHandlers(http2Server: SessionSource, ...rest: unknown[]): void;
+  _streamHandler(interceptors: unknown, stream: ServerStream, headers: unknown): void;
 }
 
 /**
