@@ -296,12 +296,12 @@ class Connection implements CallConnection {
   ): void {
     stream.on('error', ignore);
     stream.on('frameError', ignore);
+    if (this.#isEnding) return;
     this.#openStreams++;
     stream.on('close', () => {
       this.#openStreams--;
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
-    if (this.#isEnding) return;
     if (!this.#hasStream) {
       this.#hasStream = true;
       this.#noteBegun();
