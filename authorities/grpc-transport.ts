@@ -326,16 +326,12 @@ const DEAD_LOAD_CALL: LoadCall = {
 const LAST_LOADS_WITHIN_MS = 10_000;
 
 class GrpcLoadCall implements LoadCall {
-  readonly #call: grpc.ClientDuplexStream<Buffer, Buffer>;
+  readonly #call: Call;
   /** The caller needs no more handlers. */
   #over = false;
   #onOver: () => void = () => undefined;
 
-  constructor(
-    call: grpc.ClientDuplexStream<Buffer, Buffer>,
-    handlers: LoadCallHandlers,
-    onClosed: () => void,
-  ) {
+  constructor(call: Call, handlers: LoadCallHandlers, onClosed: () => void) {
     this.#call = call;
     call.on('data', (bytes: Buffer) => {
       if (!this.#over) handlers.onMessage(bytes);

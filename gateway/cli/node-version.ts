@@ -1,4 +1,6 @@
-/** Versions of Node.js in which a client that breaks the rules of HTTP/2 may end the process. */
+/** Versions of Node.js in which a client or a source that breaks the rules of HTTP/2 may end the process. */
+
+const RECOMMENDED = '24.18.1';
 
 /**
  * By line of releases: the first one that has nghttp2 1.69 (CVE-2026-27135) and does not send while it receives
@@ -6,10 +8,9 @@
  */
 const FIRST_SAFE: ReadonlyMap<number, string> = new Map([
   [22, '22.23.2'],
-  [24, '24.18.1'],
+  [24, RECOMMENDED],
   [26, '26.5.1'],
 ]);
-const RECOMMENDED = '24.18.1';
 
 /**
  * @param version as in `process.versions.node`

@@ -4,7 +4,7 @@ import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { LONG_REQUEST_BYTES, type Quotas } from '../core/quotas/quotas.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { peerOf } from './peer.js';
-import { UNKNOWN_YET, type PollReply, type Polls } from './polls.js';
+import { refusalOfBuffered, UNKNOWN_YET, type PollReply, type Polls } from './polls.js';
 
 /**
  * If nothing changed since the version of a request, the client gets this status and no message:
@@ -30,7 +30,7 @@ export function fetchMethod(
 ): Method {
   return {
     // The limit of clients is checked with the message, since a known client does not count again.
-    refusal: (quotaKey) => quotas.account(quotaKey).ask('buffered'),
+    refusal: (quotaKey) => refusalOfBuffered(quotas.account(quotaKey)),
     open: (call) => {
       let cancel: (() => void) | undefined;
       let letUnreadGo = NOTHING_HELD;

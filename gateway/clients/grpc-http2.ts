@@ -409,7 +409,7 @@ class Connection implements CallConnection {
 
   /** Closes the connection and all its streams. The GOAWAY tells the client why. */
   #end(code: number, reason: string): void {
-    if (this.#isEnding) return;
+    if (this.#isEnding || this.#session.destroyed) return;
     this.#isEnding = true;
     this.#closeReason = reason;
     this.#session.destroy(new Error(reason), code);

@@ -100,7 +100,7 @@ const TOO_OFTEN: RpcStatus = {
 };
 
 /** For a client whose peer has used up its share of all buffered bytes. Milliseconds. */
-export const BUFFER_RETRY_AFTER_MS = 1_000;
+const BUFFER_RETRY_AFTER_MS = 1_000;
 
 /** A request, with the connection on which it came. */
 interface PollRequest {
@@ -200,9 +200,9 @@ export class Polls {
       onReply({ kind: 'refused', status: { ...TOO_OFTEN, retryAfterMs } });
       return () => undefined;
     }
-    const unread = refusalOfBuffered(account);
-    if (unread) {
-      onReply(unread);
+    const status = refusalOfBuffered(account);
+    if (status) {
+      onReply({ kind: 'refused', status });
       return () => undefined;
     }
     const decoded = decodeSotwRequest(bytes, this.#options.maxNamesPerRequest);
@@ -275,8 +275,11 @@ export class Polls {
       certificate: peer.certificate,
       write: (message) => {
         // Many polls may have waited for the same change.
-        const refused = refusalOfBuffered(account);
-        this.#reply(lease, refused ?? { kind: 'response', message, account });
+        const status = refusalOfBuffered(account);
+        this.#reply(
+          lease,
+          status ? { kind: 'refused', status } : { kind: 'response', message, account },
+        );
         return true;
       },
       end: (status) => {
@@ -348,10 +351,10 @@ export class Polls {
   }
 }
 
-/** @returns the reply if the peer has used up its share of all buffered bytes */
-function refusalOfBuffered(account: PeerAccount): PollReply | undefined {
+/** @returns why a poll is refused, if the peer has used up its share of all buffered bytes */
+export function refusalOfBuffered(account: PeerAccount): RpcStatus | undefined {
   const status = account.ask('buffered');
-  return status && { kind: 'refused', status: { ...status, retryAfterMs: BUFFER_RETRY_AFTER_MS } };
+  return status && { ...status, retryAfterMs: BUFFER_RETRY_AFTER_MS };
 }
 
 /** Each part counts with its length, so that no two lists have the same digest. */

@@ -12,7 +12,7 @@ import { LONG_REQUEST_BYTES, type PeerAccount, type Quotas } from '../core/quota
 import { INTERNAL_ERROR } from './call-statuses.js';
 import { JsonResponses } from './json-responses.js';
 import {
-  BUFFER_RETRY_AFTER_MS,
+  refusalOfBuffered,
   UNKNOWN_YET,
   type PollPeer,
   type PollReply,
@@ -127,8 +127,8 @@ export class RestDiscovery {
       return restError(415, 'the content-type is not application/json');
     }
     if ((contentLength ?? 0) > this.maxBodyBytes) return this.tooLarge();
-    const status = this.#accountOf(head).ask('buffered');
-    return status && refused({ ...status, retryAfterMs: BUFFER_RETRY_AFTER_MS });
+    const status = refusalOfBuffered(this.#accountOf(head));
+    return status && refused(status);
   }
 
   /**

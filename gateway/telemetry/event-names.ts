@@ -23,7 +23,7 @@ export const EVENTS = {
   gateway_failed: { level: 'fatal', meaning: 'the gateway cannot start' },
   node_unsafe: {
     level: 'warn',
-    meaning: 'a client that breaks the rules of HTTP/2 may end this version of Node.js',
+    meaning: 'a client or a source that breaks the rules of HTTP/2 may end this version of Node.js',
   },
   settings_warning: { level: 'warn', meaning: 'a setting is probably a mistake' },
   map_warning: { level: 'warn', meaning: 'an entry of the authority map is probably a mistake' },

@@ -80,6 +80,18 @@ function sourceAt(port: number, change: Partial<GrpcSourceSpec> = {}): GrpcSourc
   };
 }
 
+/** A source that opens each stream and sends nothing. */
+async function silentSource(
+  t: Test,
+): Promise<{ readonly source: GrpcSourceSpec; readonly streams: readonly ServerHttp2Stream[] }> {
+  const streams: ServerHttp2Stream[] = [];
+  const port = await startHttp2Source(t, (stream) => {
+    stream.resume();
+    streams.push(stream);
+  });
+  return { source: sourceAt(port), streams };
+}
+
 t.test('bytes pass unchanged both ways, and a clean end is reported once', async (t) => {
   const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call, request) => {
     call.write(Buffer.concat([Buffer.from('>'), request]));
@@ -254,12 +266,7 @@ t.test('an unimplemented health service counts as alive; a dead connection does 
 t.test(
   'a connection is closed when its last user moves to another one before it starts',
   async (t) => {
-    const streams: ServerHttp2Stream[] = [];
-    const port = await startHttp2Source(t, (stream) => {
-      stream.resume();
-      streams.push(stream);
-    });
-    const source = sourceAt(port);
+    const { source, streams } = await silentSource(t);
     dial(t, source);
     const first = await until('the first stream is open', () => streams[0]);
     const { session } = first;
@@ -276,12 +283,7 @@ t.test(
 t.test(
   'the end of one stream may cancel another of its connection while requests of both are unsent (no endless loop of node:http2)',
   async (t) => {
-    const streams: ServerHttp2Stream[] = [];
-    const port = await startHttp2Source(t, (stream) => {
-      stream.resume();
-      streams.push(stream);
-    });
-    const source = sourceAt(port);
+    const { source, streams } = await silentSource(t);
     const one = dial(t, source);
     const other = dial(t, source);
     const [first, second] = await until(

@@ -21,7 +21,6 @@ import {
   type SotwResponse,
 } from '../support/discovery-messages.js';
 import { startDirectoryGateway, type DirectoryGateway } from '../support/directory-gateway.js';
-import { ADS_HEADERS, FRAME, headersFrame, HostileHttp2 } from '../support/hostile-http2.js';
 import { httpJson, httpRequest } from '../support/http.js';
 import { CDS, EDS, cds, eds } from '../support/mesh-names.js';
 import { SotwClient } from '../support/sotw-client.js';
@@ -44,12 +43,6 @@ interface Response {
   readonly versionInfo: string;
   readonly resources?: readonly { readonly name: string }[];
 }
-
-const callHeaders = (path: string, contentType: string) =>
-  ADS_HEADERS.map(([name, value]): readonly [string, string] => [
-    name,
-    { ':path': path, 'content-type': contentType }[name] ?? value,
-  ]);
 
 /** Posts JSON to a REST path. */
 type Post = (path: string, json: unknown, headers?: Record<string, string>) => Promise<Reply>;
@@ -499,47 +492,6 @@ t.test(
     t.equal(gateway.gateway.server.polling.length, 1);
   },
 );
-
-for (const [what, headers] of [
-  [
-    'Fetch',
-    callHeaders(
-      '/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters',
-      'application/grpc',
-    ),
-  ],
-  ['REST', [...callHeaders(PATH, 'application/json'), ['content-length', '10']]],
-] as const) {
-  t.test(
-    `${what}: calls whose request does not come count for their peer, and further ones are refused until they end`,
-    async (t) => {
-      const { port } = await startDirectoryGateway(t, {
-        argv: ['--max-buffered', '1MiB'],
-        sources: { files: { target: '127.0.0.1:1', insecure: true } },
-      });
-      const open = async (): Promise<HostileHttp2> => {
-        const hostile = await HostileHttp2.connect(port);
-        t.teardown(() => {
-          hostile.destroy();
-        });
-        hostile.greet();
-        hostile.send(...Array.from({ length: 50 }, (_, at) => headersFrame(1 + 2 * at, headers)));
-        return hostile;
-      };
-      const answered = ({ frames }: HostileHttp2): number =>
-        frames.filter(({ type }) => type === FRAME.headers).length;
-      const refusedOf = async (hostile: HostileHttp2): Promise<number> => {
-        await until('some are refused', () => answered(hostile) >= 37);
-        const refused = answered(hostile);
-        await hostile.leave();
-        return refused;
-      };
-      // 80 % of the quota is one peer's share: 12 calls of 64 KiB, and the last one may exceed it.
-      t.equal(await refusedOf(await open()), 37);
-      await until('as many are open again', async () => (await refusedOf(await open())) === 37);
-    },
-  );
-}
 
 t.test(
   'a gateway that stops ends waiting polls with 503 and idle connections at once',

@@ -128,6 +128,9 @@ export class AdminGrpc {
   }
 }
 
+/** RFC 9113, 7. */
+const INTERNAL_ERROR = 2;
+
 /** What is needed here of the server and the streams of `node:http2`. */
 interface SessionSource {
   on(event: 'session', listener: (session: Http2SessionEnd) => void): void;
@@ -135,6 +138,7 @@ interface SessionSource {
 interface ServerStream {
   readonly closed: boolean;
   readonly destroyed: boolean;
+  close(code: number): void;
   on(event: 'error', listener: () => void): void;
 }
 
@@ -163,6 +167,9 @@ function guardStreams(server: Server, onError: (error: unknown) => void): void {
       handle(interceptors, stream, headers);
     } catch (error) {
       onError(error);
+      setImmediate(() => {
+        stream.close(INTERNAL_ERROR);
+      });
     }
   };
 }
