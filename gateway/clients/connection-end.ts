@@ -41,7 +41,7 @@ interface SocketHandle {
  * If data comes on a destroyed socket that is still open, Node mistakes it for an error number and
  * throws, which would end the process. Over TLS, data that Node has read already may come at once.
  */
-function stopReading(socket: Socket): void {
+export function stopReading(socket: Socket): void {
   const { _handle: handle } = socket as { _handle?: SocketHandle | null };
   if (!handle) return;
   handle.readStop();

@@ -21,6 +21,7 @@ import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import type { Quotas } from '../core/quotas/quotas.js';
 import { ClientListener } from './client-listener.js';
+import { stopReading } from './connection-end.js';
 import {
   respondOnly,
   startCall,
@@ -412,6 +413,8 @@ class Connection implements CallConnection {
     if (this.#isEnding || this.#session.destroyed) return;
     this.#isEnding = true;
     this.#closeReason = reason;
+    // Node reads up to 2 MB of a connection in one turn, and the session is destroyed after the turn.
+    stopReading(this.#socket);
     this.#session.destroy(new Error(reason), code);
     setTimeout(() => {
       this.#socket.destroy();
