@@ -131,7 +131,7 @@ const aFrame: fc.Arbitrary<MakeFrame> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(...lastWords) },
 );
 /** What comes last is read in one turn with what breaks the rules. */
-const ending = fc.array(fc.oneof(fc.constantFrom(...lastWords), opening, resetting), {
+const ending = fc.array(fc.oneof(fc.constantFrom(...lastWords), opening, requesting, resetting), {
   minLength: 4,
   maxLength: 16,
 });
