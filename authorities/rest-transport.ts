@@ -7,6 +7,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import type { GrpcSourceSpec } from '../config/model.js';
 import { DEFAULT_REST } from '../config/defaults.js';
+import { CollectedBytes } from '../protos/collected-bytes.js';
 import { STATUS_CODE } from '../protos/discovery.js';
 import type { Converted } from '../protos/discovery-json.js';
 import { conversions } from './conversion-thread.js';
@@ -288,13 +289,11 @@ class RestAttempt implements Attempt {
 
   #read(response: http.IncomingMessage, done: (result: Answer | PollFailure) => void): void {
     const { maxReceiveBytes } = this.#source;
-    const chunks: Buffer[] = [];
+    const collected = new CollectedBytes();
     const hash = createHash('sha256');
-    let bodyBytes = 0;
     response.on('data', (chunk: Buffer) => {
-      bodyBytes += chunk.length;
-      if (bodyBytes <= maxReceiveBytes) {
-        chunks.push(chunk);
+      if (collected.length + chunk.length <= maxReceiveBytes) {
+        collected.append(chunk, maxReceiveBytes);
         hash.update(chunk);
         return;
       }
@@ -302,7 +301,7 @@ class RestAttempt implements Attempt {
       done({ code: STATUS_CODE.resourceExhausted, message, detectedBy: 'oversize' });
     });
     response.on('end', () => {
-      const body = Buffer.concat(chunks).toString('utf8');
+      const body = collected.take().toString('utf8');
       done({ status: response.statusCode ?? 0, body, digest: hash.digest('base64') });
     });
     response.on('error', (error) => {

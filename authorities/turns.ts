@@ -99,10 +99,10 @@ export class Turns {
   }
 
   /**
-   * Runs what a connection causes once, such as its beginning and its end, as `run` does, but lets any number wait: the
-   * limit of open files bounds them, and ten thousand that ran at once would keep the event loop for a second.
+   * Runs, as `run` does, what other limits bound in number: the beginnings and ends of connections, streams and polls.
+   * Any number of these waits: ten thousand that ran at once would keep the event loop for a second.
    */
-  runForConnection(work: () => void): void {
+  runBounded(work: () => void): void {
     if (!this.#runsNow(work)) this.#pushBounded(this.#others, work, undefined);
   }
 

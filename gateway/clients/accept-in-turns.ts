@@ -21,7 +21,7 @@ export function acceptInTurns(server: Server, turns: Turns): void {
   const accept = handle?.onconnection;
   if (!handle || !accept) return;
   handle.onconnection = (error, connection) => {
-    turns.runForConnection(() => {
+    turns.runBounded(() => {
       if (server.listening) accept.call(handle, error, connection);
       else connection?.close();
     });

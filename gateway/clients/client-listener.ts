@@ -28,6 +28,8 @@ export interface ClientListenerOptions {
   readonly port: number;
   readonly onHttp1: (socket: Socket) => void;
   readonly onHttp2: (socket: Socket) => void;
+  /** Connections wait before they are handed over. */
+  readonly isBehind: () => boolean;
   /** In which it accepts connections. */
   readonly turns: Turns;
   /** A handler or the listener failed; it goes on. */
@@ -45,6 +47,13 @@ const FIRST_BYTES_WITHIN_MS = 10_000;
  * begin to be read in one turn are few. Milliseconds.
  */
 const READ_COST_MS = 0.1;
+
+/**
+ * Node handles all that it has read of a connection after the work that hands it over, a microsecond for each of the
+ * small frames in it. Fewer bytes than those of an ordinary first request cost next to nothing.
+ */
+const ORDINARY_FIRST_BYTES = 8_192;
+const FURTHER_KIB_COST_MS = 0.2;
 
 export class ClientListener {
   readonly #options: ClientListenerOptions;
@@ -80,7 +89,7 @@ export class ClientListener {
     });
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#adopt(socket);
-      this.#options.turns.runForConnection(() => {
+      this.#options.turns.runBounded(() => {
         this.#guard(socket, () => {
           const { alpnProtocol } = socket;
           if (socket.destroyed) return;
@@ -145,21 +154,32 @@ export class ClientListener {
       withinMs,
       kindOf,
       onDecided: (kind) => {
-        // A thousand connections may become readable in one turn, and their sessions cost most.
-        this.#options.turns.runForConnection(() => {
-          forget();
-          this.#guard(socket, () => {
-            this.#handOver(socket, kind);
-          });
-        });
+        this.#handOverInTurn(socket, kind, forget);
       },
       onError: this.#options.onError,
+    });
+  }
+
+  /** A thousand connections may become readable in one turn, and their sessions cost most. */
+  #handOverInTurn(socket: Socket, kind: Kind, forget: () => void): void {
+    const { turns, isBehind } = this.#options;
+    turns.runBounded(() => {
+      if (isBehind()) {
+        this.#handOverInTurn(socket, kind, forget);
+        return;
+      }
+      forget();
+      this.#guard(socket, () => {
+        this.#handOver(socket, kind);
+      });
     });
   }
 
   #handOver(socket: Socket, kind: Kind): void {
     // It may have been closed while it waited.
     if (socket.destroyed) return;
+    const furtherBytes = Math.max(0, socket.readableLength - ORDINARY_FIRST_BYTES);
+    this.#options.turns.charge((furtherBytes / 1_024) * FURTHER_KIB_COST_MS);
     if (kind === 'tls') {
       this.#tlsServer?.emit('connection', socket);
     } else if (kind === 'http2') {

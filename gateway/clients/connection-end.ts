@@ -14,15 +14,12 @@ const CLOSE_COST_MS = 0.04;
  *
  * @param socket with `allowHalfOpen`: without it, Node ends its side of all connections in one turn, too
  */
-export function closeInTurns(
-  socket: Socket,
-  turns: Pick<Turns, 'runForConnection' | 'charge'>,
-): void {
+export function closeInTurns(socket: Socket, turns: Pick<Turns, 'runBounded' | 'charge'>): void {
   // Node calls it for each end of a connection, by the client or by the gateway.
   const close = socket._destroy.bind(socket);
   socket._destroy = (_error, done) => {
     stopReading(socket);
-    turns.runForConnection(() => {
+    turns.runBounded(() => {
       turns.charge(CLOSE_COST_MS);
       // Without the error of a reset: 'close' tells as much, and an 'error' event costs more than that.
       close(null, done);

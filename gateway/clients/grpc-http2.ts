@@ -34,9 +34,11 @@ import { headerBytesOf, MAX_HEADER_BYTES, readCallHeaders, trailersOnly } from '
 import { addressOf, headerValuesIn, peerOf, quotaKeyOf } from './peer.js';
 import type { PollPeer } from './polls.js';
 import { isRestPath, type RestDiscovery } from './rest-discovery.js';
+import { ReadInTurns, type ConnectionReading } from './read-in-turns.js';
 import { RestHttp1 } from './rest-http1.js';
 import { startRest } from './rest-http2.js';
 import { destroyAfterTurn } from './session-end.js';
+import { UnreadParts } from './unread-parts.js';
 import { readClientCertificate } from './client-certificate.js';
 import type { Turns } from '../../authorities/index.js';
 import { noSet, ownSet } from '../../protos/empty-collections.js';
@@ -117,6 +119,7 @@ export class GrpcServer {
   readonly #server: Http2Server;
   readonly #http1: RestHttp1 | undefined;
   readonly #connections = new Set<Connection>();
+  readonly #reading = new ReadInTurns();
 
   /** @param tls absent: cleartext with prior knowledge (RFC 9113, 3.3) */
   constructor(options: GrpcServerOptions, tls: TlsMaterial | undefined) {
@@ -132,7 +135,7 @@ export class GrpcServer {
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
     };
     const { rest, onError } = options;
-    this.#http1 = rest && new RestHttp1({ rest, onError });
+    this.#http1 = rest && new RestHttp1({ rest, reading: this.#reading, onError });
     this.#listener = new ClientListener(
       {
         ...options,
@@ -140,6 +143,7 @@ export class GrpcServer {
           if (this.#http1) this.#http1.accept(socket);
           else socket.destroy();
         },
+        isBehind: () => this.#reading.isBehind,
         onHttp2: (socket) => this.#server.emit('connection', socket),
       },
       tls,
@@ -193,7 +197,8 @@ export class GrpcServer {
   };
 
   #accept(session: ServerHttp2Session, socket: Socket): void {
-    this.#connections.add(new Connection(session, socket, this.#options, this.#forget));
+    const connection = new Connection(session, socket, this.#options, this.#reading, this.#forget);
+    this.#connections.add(connection);
   }
 }
 
@@ -203,6 +208,7 @@ class Connection implements CallConnection {
   readonly #socket: Socket;
   readonly #options: GrpcServerOptions;
   readonly #callOptions: CallOptions;
+  readonly #reading: ConnectionReading;
   #firstStream: NodeJS.Timeout | undefined;
   #keepalive: NodeJS.Timeout | undefined;
   #hasStream = false;
@@ -220,18 +226,31 @@ class Connection implements CallConnection {
   readonly certificate: ClientCertificate | undefined;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
   readonly #resets = new TokenBucket(RESETS);
+  readonly #unreadParts = new UnreadParts(
+    () => {
+      this.#reading.noteEvent();
+    },
+    () => {
+      this.#calm('the client sent too many small DATA frames');
+    },
+  );
   #unknownMethods: Set<string> = noSet();
 
   constructor(
     session: ServerHttp2Session,
     socket: Socket,
     options: GrpcServerOptions,
+    reading: ReadInTurns,
     onClosed: (connection: Connection) => void,
   ) {
-    destroyAfterTurn(session);
+    destroyAfterTurn(session, () => {
+      this.#reading.noteEvent();
+      this.#stopReading();
+    });
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
+    this.#reading = reading.add(socket);
     this.certificate = readClientCertificate(socket);
     this.#maxStreams = Math.min(options.maxStreamsPerConnection, STREAMS_AT_A_TIME);
     this.#callOptions = {
@@ -254,6 +273,7 @@ class Connection implements CallConnection {
     session.on('frameError', ignore);
     session.on('ping', this.#countControlFrame);
     session.on('remoteSettings', this.#countControlFrame);
+    session.on('priority', this.#countControlFrame);
     session.once('localSettings', () => {
       this.#isSettled = true;
       this.#noteBegun();
@@ -264,6 +284,7 @@ class Connection implements CallConnection {
     session.on('close', () => {
       clearTimeout(this.#firstStream);
       clearTimeout(this.#keepalive);
+      this.#reading.end();
       onClosed(this);
     });
   }
@@ -297,10 +318,13 @@ class Connection implements CallConnection {
   ): void {
     stream.on('error', ignore);
     stream.on('frameError', ignore);
+    this.#reading.noteEvent();
     if (this.#isEnding) return;
     this.#openStreams++;
+    const forgetParts = this.#unreadParts.watch(stream);
     stream.on('close', () => {
       this.#openStreams--;
+      forgetParts();
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
     if (!this.#hasStream) {
@@ -308,7 +332,9 @@ class Connection implements CallConnection {
       this.#noteBegun();
     }
     this.#raiseMaxStreams();
-    this.#options.turns.run(() => {
+    this.#reading.noteUnopened();
+    this.#options.turns.runBounded(() => {
+      this.#reading.noteOpened();
       // The client may have reset it already.
       if (stream.destroyed || stream.closed) return;
       try {
@@ -396,12 +422,19 @@ class Connection implements CallConnection {
   }
 
   readonly #countControlFrame = (): void => {
+    this.#reading.noteEvent();
     if (!this.#controlFrames.take(performance.now()))
       this.#calm('the client sent too many control frames');
   };
 
   #countReset(): void {
     if (!this.#resets.take(performance.now())) this.#calm('the client reset too many streams');
+  }
+
+  /** Node reads up to 2 MB of a connection in one turn, and the session is destroyed after the turn. */
+  #stopReading(): void {
+    this.#reading.end();
+    stopReading(this.#socket);
   }
 
   #calm(reason: string): void {
@@ -413,8 +446,6 @@ class Connection implements CallConnection {
     if (this.#isEnding || this.#session.destroyed) return;
     this.#isEnding = true;
     this.#closeReason = reason;
-    // Node reads up to 2 MB of a connection in one turn, and the session is destroyed after the turn.
-    stopReading(this.#socket);
     this.#session.destroy(new Error(reason), code);
     setTimeout(() => {
       this.#socket.destroy();

@@ -2,6 +2,7 @@
  * Reads length-prefixed messages (gRPC over HTTP/2, "Length-Prefixed-Message") from chunks that are
  * split anywhere.
  */
+import { CollectedBytes } from '../../protos/collected-bytes.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 
 /** Compressed-Flag (1 byte) and Message-Length (4 bytes, big endian). */
@@ -25,9 +26,8 @@ export class MessageReader {
   #flag = 0;
   /** The announced length of the current message. */
   #length = 0;
-  /** The first `#heldBytes` bytes of the current message. */
-  #held: Buffer | undefined;
-  #heldBytes = 0;
+  /** The first bytes of the current message. */
+  readonly #held = new CollectedBytes();
   #failure: RpcStatus | undefined;
   #rest: Buffer | undefined;
 
@@ -47,7 +47,7 @@ export class MessageReader {
 
   /** Bytes of memory that the reader keeps of an incomplete message. */
   get bufferBytes(): number {
-    return this.#held?.length ?? 0;
+    return this.#held.bufferBytes;
   }
 
   /**
@@ -131,34 +131,15 @@ export class MessageReader {
 
   /** @returns the number of bytes read. */
   #readBody(chunk: Buffer, at: number, take: (message: Buffer) => void): number {
-    const bytes = Math.min(this.#length - this.#heldBytes, chunk.length - at);
+    const bytes = Math.min(this.#length - this.#held.length, chunk.length - at);
     const part = chunk.subarray(at, at + bytes);
     const isWhole = bytes === this.#length;
-    if (!isWhole) this.#hold(part);
-    if (!isWhole && this.#heldBytes < this.#length) return bytes;
-    const message = this.#held ?? part;
+    if (!isWhole) this.#held.append(part, this.#length);
+    if (!isWhole && this.#held.length < this.#length) return bytes;
+    const message = isWhole ? part : this.#held.take();
     this.#prefixBytes = 0;
     this.#length = 0;
-    this.#held = undefined;
-    this.#heldBytes = 0;
     take(message);
     return bytes;
-  }
-
-  /**
-   * Copies the part of a message. A view would pin the buffer that Node read the chunk into, 64 KiB for
-   * each byte of a slow client. The copy grows with the bytes that came, not with the announced length,
-   * and doubles, so that the time is linear.
-   */
-  #hold(part: Buffer): void {
-    const neededBytes = this.#heldBytes + part.length;
-    const held = this.#held;
-    if (neededBytes > (held?.length ?? 0)) {
-      const roomBytes = Math.min(this.#length, Math.max(neededBytes, 2 * (held?.length ?? 0)));
-      this.#held = Buffer.allocUnsafeSlow(roomBytes);
-      held?.copy(this.#held, 0, 0, this.#heldBytes);
-    }
-    if (this.#held) part.copy(this.#held, this.#heldBytes);
-    this.#heldBytes = neededBytes;
   }
 }

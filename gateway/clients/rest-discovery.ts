@@ -177,7 +177,8 @@ export class RestDiscovery {
         throw error;
       }
     };
-    turns.run(work, this);
+    // The number of streams bounds these.
+    turns.runBounded(work);
     return () => {
       letGo();
       cancel?.();

@@ -3,6 +3,7 @@
  * guarded, because an exception in one of them would end the process.
  */
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { CollectedBytes } from '../../protos/collected-bytes.js';
 import type { PollPeer } from './polls.js';
 import type { RestDiscovery, RestResponse } from './rest-discovery.js';
 
@@ -32,8 +33,7 @@ class RestCall {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly #options: RestHttp2Options;
-  readonly #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #body = new CollectedBytes();
   #timer: NodeJS.Timeout | undefined;
   #cancel: () => void = () => undefined;
   /** Releases the quota that the body of the request takes. */
@@ -85,8 +85,9 @@ class RestCall {
 
   #take(chunk: Buffer): void {
     const { rest } = this.#options;
-    this.#bytes += chunk.length;
-    if (this.#bytes <= rest.maxBodyBytes) this.#chunks.push(chunk);
+    if (this.#stream.headersSent) return;
+    const { maxBodyBytes } = rest;
+    if (this.#body.length + chunk.length <= maxBodyBytes) this.#body.append(chunk, maxBodyBytes);
     else this.#respond(rest.tooLarge());
   }
 
@@ -102,7 +103,7 @@ class RestCall {
     clearTimeout(this.#timer);
     const { rest, peer } = this.#options;
     const path = this.#headers[':path'] ?? '';
-    this.#cancel = rest.handle(path, Buffer.concat(this.#chunks), peer(), (response) => {
+    this.#cancel = rest.handle(path, this.#body.take(), peer(), (response) => {
       this.#guard(() => {
         this.#respond(response);
       });

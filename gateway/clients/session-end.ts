@@ -7,11 +7,17 @@ export interface Http2SessionEnd {
 
 /**
  * The session is destroyed after the turn, whether the gateway or Node itself asks for it: while nghttp2 receives, that could
- * end the process on Node.js 20 (ADR 0030).
+ * end the process on Node.js 20 (ADR 0030). Node may ask once for each bad frame of the turn.
+ *
+ * @param onAsked called at once, each time
  */
-export function destroyAfterTurn(session: Http2SessionEnd): void {
+export function destroyAfterTurn(session: Http2SessionEnd, onAsked?: () => void): void {
   const destroy = session.destroy.bind(session);
+  let isAsked = false;
   session.destroy = (error, code) => {
+    onAsked?.();
+    if (isAsked) return;
+    isAsked = true;
     setImmediate(destroy, error, code);
   };
 }

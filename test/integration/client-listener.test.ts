@@ -42,6 +42,7 @@ async function start(t: Test, turns = new Turns(() => undefined), tls?: TlsMater
         handlers.onHttp1(socket);
       },
       turns,
+      isBehind: () => false,
       onError: (error) => errors.push(error),
     },
     tls,
@@ -114,7 +115,7 @@ function scriptedTurns() {
     else work();
     return !state.isBusy;
   };
-  const turns = { charge: () => state.charges++, run, runForConnection: run } as unknown as Turns;
+  const turns = { charge: () => state.charges++, run, runBounded: run } as unknown as Turns;
   return { turns, waiting, state };
 }
 

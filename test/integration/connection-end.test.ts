@@ -17,7 +17,7 @@ async function start(t: Test, server: Server, event: 'connection' | 'secureConne
   let reads = 0;
   server.on(event, (socket: Socket) => {
     socket.on('error', () => undefined);
-    closeInTurns(socket, { runForConnection: (one) => work.push(one), charge: () => undefined });
+    closeInTurns(socket, { runBounded: (one) => work.push(one), charge: () => undefined });
     socket.on('data', () => {
       reads++;
       socket.destroy();

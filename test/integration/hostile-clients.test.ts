@@ -176,6 +176,7 @@ t.test(
 for (const [what, make] of [
   ['SETTINGS', () => frame(FRAME.settings, 0, 0, NOTHING)],
   ['PING', () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))],
+  ['PRIORITY', () => frame(FRAME.priority, 0, 1, Buffer.from([0, 0, 0, 3, 1]))],
 ] as const) {
   for (const isRead of [true, false]) {
     const reading = isRead ? '' : ', also of a client that does not read the ACKs';
@@ -259,6 +260,32 @@ t.test('a flood of empty DATA frames closes the connection (CVE-2019-9518)', asy
   hostile.send(headersFrame(1));
   const sent = await flood(hostile, 500, () => times(20, () => frame(FRAME.data, 0, 1, NOTHING)));
   t.ok(sent < 500, `after ${sent * 20} frames`);
+  await innocentIsServed();
+});
+
+t.test(
+  'requests in many small DATA frames close the connection only while they wait',
+  async (t) => {
+    const { server, hostile, innocentIsServed } = await start(t);
+    hostile.greet();
+    const small = times(3_000, () => frame(FRAME.data, 0, 1, Buffer.alloc(5)));
+    hostile.send(headersFrame(1), small, frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
+    await until('they are read', () => hostile.frames.some(({ type }) => type === FRAME.ping));
+    t.equal(server.streams[1]?.requests.length, 3_000);
+    server.streams[1]!.pauseReading();
+    hostile.send(small);
+    await until('the connection is closed', isClosed(hostile));
+    t.equal(goAwayCode(hostile), ENHANCE_YOUR_CALM);
+    await innocentIsServed();
+  },
+);
+
+t.test('a thousand bad frames in one packet end a connection once', async (t) => {
+  const { hostile, innocentIsServed } = await start(t);
+  hostile.greet();
+  hostile.send(times(1_000, () => frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8))));
+  await until('the connection is closed', isClosed(hostile));
+  t.equal(hostile.frames.filter(({ type }) => type === FRAME.goAway).length, 1);
   await innocentIsServed();
 });
 

@@ -3,6 +3,7 @@
  * what streams get, cost a bounded amount, and cannot harm others.
  * Method: a gateway in this process with a directory as its source, and real sockets.
  */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
 import { Agent, request as startRequest, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
@@ -458,6 +459,27 @@ t.test('a client that pipelines many requests loses its connection, others do no
   t.ok(gateway.server.polling.length <= 2, 'without a session for each');
   t.match(await overHttp1(port)(PATH, { resourceNames: [cluster('a')] }), { status: 200 });
 });
+
+for (const [what, method] of [
+  ['a pipelined request', 'POST'],
+  ['a request after the last response', 'GET'],
+] as const) {
+  t.test(`the parser stops at ${what}: Node keeps some KB for each that it has read`, async (t) => {
+    let parsed = 0;
+    const count = (): void => {
+      parsed++;
+    };
+    subscribe('http.server.request.start', count);
+    t.teardown(() => unsubscribe('http.server.request.start', count));
+    const { port } = await startGateway(t);
+    const client = openSocket(t, port);
+    const body = JSON.stringify({ node: NODE, resourceNames: [cluster('a')] });
+    const request = `${head(body.length)}${body}`.replace('POST', method);
+    client.socket.write(request.repeat(1_000));
+    await until('it is closed', () => client.isClosed);
+    t.equal(parsed, 1);
+  });
+}
 
 t.test('one kept HTTP/1.1 connection serves many polls', async (t) => {
   const { port } = await startGateway(t);

@@ -4,10 +4,12 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 
 export const FRAME = {
   data: 0,
   headers: 1,
+  priority: 2,
   resetStream: 3,
   settings: 4,
   ping: 6,
@@ -98,10 +100,14 @@ export class HostileHttp2 {
     }
   }
 
-  static async connect(port: number): Promise<HostileHttp2> {
-    const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  /** @param ca PEM of the CA of the server's certificate; default: plaintext */
+  static async connect(port: number, ca?: string): Promise<HostileHttp2> {
+    const options = { port, host: '127.0.0.1' };
+    const socket =
+      ca === undefined ? connect(options) : connectTls({ ...options, ca, ALPNProtocols: ['h2'] });
+    socket.setNoDelay();
     await new Promise<void>((resolve, reject) => {
-      socket.once('connect', resolve);
+      socket.once(ca === undefined ? 'connect' : 'secureConnect', resolve);
       socket.once('error', reject);
     });
     return new HostileHttp2(socket);

@@ -106,7 +106,7 @@ t.test('what a connection causes once waits in any number, in order with other w
   const done: string[] = [];
   turns.run(busy);
   for (let id = 0; id < 20_000; id++) {
-    turns.runForConnection(() => {
+    turns.runBounded(() => {
       if (id % 10_000 === 0) done.push(`end ${id}`);
     });
   }
@@ -116,7 +116,7 @@ t.test('what a connection causes once waits in any number, in order with other w
   t.strictSame(done, ['end 0', 'end 10000', 'connection']);
   // The last portion may have used all of its turn.
   for (let next = 0; next < 3; next++) await turn();
-  turns.runForConnection(() => done.push('single'));
+  turns.runBounded(() => done.push('single'));
   t.equal(done.at(-1), 'single', 'a single end runs at once');
 });
 

@@ -1,0 +1,148 @@
+/** Goal: one turn of the event loop reads for a bounded time, and every connection is read in the end. */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Socket } from 'node:net';
+import t from 'tap';
+import { ReadInTurns, type ConnectionReading } from '../../../../gateway/clients/read-in-turns.js';
+
+/** Longer than one turn may read. Milliseconds. */
+const TOO_LONG_MS = 9;
+const EVENTS_PER_LOOK = 16;
+const MANY_EVENTS = 100;
+const FIRST_BATCH = 16;
+const MAX_UNOPENED = 1_000;
+
+function busy(): void {
+  const untilMs = performance.now() + TOO_LONG_MS;
+  while (performance.now() < untilMs);
+}
+
+interface Handle {
+  reading: boolean;
+  readStart(): void;
+  readStop(): void;
+}
+
+/** A connection without a socket of the system. */
+class Wire {
+  isRead = true;
+  readonly reading: ConnectionReading;
+  readonly socket: { destroyed: boolean; readonly _handle: Handle };
+
+  constructor(all: ReadInTurns) {
+    const readStart = (): void => {
+      this.isRead = true;
+    };
+    const readStop = (): void => {
+      this.isRead = false;
+    };
+    this.socket = { destroyed: false, _handle: { reading: true, readStart, readStop } };
+    this.reading = all.add(this.socket as unknown as Socket);
+  }
+
+  /** @param count of events that Node causes before it looks whether it may go on */
+  send(count = EVENTS_PER_LOOK): void {
+    for (let event = 0; event < count; event++) this.reading.noteEvent();
+  }
+
+  /** More than one turn may read. */
+  sendTooMuch(count = EVENTS_PER_LOOK): void {
+    this.send();
+    busy();
+    this.send(count);
+  }
+}
+
+/** They have begun. */
+async function wires(all: ReadInTurns, count: number): Promise<readonly Wire[]> {
+  const begun = Array.from({ length: count }, () => new Wire(all));
+  await turn();
+  return begun;
+}
+const readOf = (all: readonly Wire[]): readonly number[] =>
+  all.flatMap(({ isRead }, at) => (isRead ? [at] : []));
+const from = (first: number, count: number): readonly number[] =>
+  Array.from({ length: count }, (_, at) => first + at);
+
+t.test('a turn that reads in time stops no connection', async (t) => {
+  const all = await wires(new ReadInTurns(), 3);
+  for (let round = 0; round < 3; round++) {
+    for (const wire of all) wire.send();
+    await turn();
+    busy();
+  }
+  t.strictSame(readOf(all), [0, 1, 2]);
+});
+
+t.test(
+  'after a turn that reads for too long, the connections go on in batches that double',
+  async (t) => {
+    const all = await wires(new ReadInTurns(), 100);
+    all[0]?.sendTooMuch();
+    t.strictSame(readOf(all), []);
+    for (const batches of [1, 3, 7]) {
+      await turn();
+      t.equal(readOf(all).length, Math.min(100, batches * FIRST_BATCH));
+    }
+    t.strictSame(readOf(all), from(0, 100));
+  },
+);
+
+t.test(
+  'the connections that a turn has not come to keep their place, so each is read',
+  async (t) => {
+    const all = await wires(new ReadInTurns(), 40);
+    all[0]?.sendTooMuch();
+    await turn();
+    t.strictSame(readOf(all), from(0, FIRST_BATCH));
+    all[0]?.sendTooMuch();
+    await turn();
+    t.strictSame(readOf(all), from(1, FIRST_BATCH));
+    all[1]?.sendTooMuch();
+    await turn();
+    t.strictSame(readOf(all), from(2, FIRST_BATCH));
+  },
+);
+
+t.test('connections with many events wait longer, one of them goes on in each turn', async (t) => {
+  const all = await wires(new ReadInTurns(), 4);
+  for (const wire of all.slice(0, 3)) wire.send(MANY_EVENTS);
+  busy();
+  all[3]?.send();
+  await turn();
+  t.strictSame(readOf(all), [0, 3]);
+  await turn();
+  t.strictSame(readOf(all), [0, 1, 3]);
+  await turn();
+  t.strictSame(readOf(all), [0, 1, 2, 3]);
+});
+
+t.test(
+  'while too many streams wait to be opened, nothing is read and no connection begins',
+  async (t) => {
+    const reading = new ReadInTurns();
+    const all = await wires(reading, 2);
+    for (let stream = 0; stream <= MAX_UNOPENED; stream++) all[0]?.reading.noteUnopened();
+    t.ok(reading.isBehind);
+    all[0]?.send();
+    t.strictSame(readOf(all), []);
+    for (let turns = 0; turns < 3; turns++) await turn();
+    t.strictSame(readOf(all), []);
+    all[0]?.reading.noteOpened();
+    t.notOk(reading.isBehind);
+    await turn();
+    t.strictSame(readOf(all), [0, 1]);
+  },
+);
+
+t.test(
+  'a connection that has ended, is closed or waits for its client is not read again',
+  async (t) => {
+    const all = await wires(new ReadInTurns(), 4);
+    all[0]?.sendTooMuch();
+    all[0]?.reading.end();
+    if (all[1]) all[1].socket.destroyed = true;
+    if (all[2]) all[2].socket._handle.reading = false;
+    await turn();
+    t.strictSame(readOf(all), [3]);
+  },
+);
