@@ -2,7 +2,7 @@
  * The parts of requests that wait in the streams of one connection. Node keeps a buffer for each DATA frame that a stream has
  * not read, some 150 bytes, and a frame may carry one byte: the flow-control window of 64 KiB took 10 MB.
  */
-import type { ServerHttp2Stream } from 'node:http2';
+import type { Duplex } from 'node:stream';
 
 /**
  * Parts that may wait. In a full window these have 32 bytes each, and no client of xDS sends requests that are so small
@@ -29,7 +29,7 @@ export class UnreadParts {
    *
    * @returns called when the stream is closed
    */
-  watch(stream: ServerHttp2Stream): () => void {
+  watch(stream: Duplex): () => void {
     // Those that came with the stream's headers become one.
     const first = stream.read() as Buffer | null;
     if (first) stream.unshift(first);
