@@ -4,8 +4,8 @@ import { nameOfLocator, parseResourceLocator } from './resource-locator.js';
 import { unescapeComponent } from './resource-name-text.js';
 import { scheme, type ResourceName } from './resource-urn.js';
 
-/** `\n{scope}\n{text}`: the text may contain line breaks, the scope must not. */
-const OLD_STYLE = /^\n([^\n]*)\n([^]+)$/;
+/** `\n{scope}\n{text}`: the text may contain line breaks, or be empty as that of the NameTable of Istio. The scope must have no line break. */
+const OLD_STYLE = /^\n([^\n]*)\n([^]*)$/;
 
 /** @returns undefined if no name has this key */
 export function nameOfKey(key: string): ResourceName | undefined {

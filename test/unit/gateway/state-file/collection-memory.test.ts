@@ -95,10 +95,12 @@ t.test(
     const list = { ...nameOf(LIST), isGlob: true, key: `${LIST}#alt=xdstp://b/T/x` };
     const wildcard = oldStyleName('edge', '*');
     const broken = oldStyleName('edge', 'a\nb').key;
+    // As the NameTable of Istio.
+    const nameless = oldStyleName('edge', '').key;
     const many = Array.from({ length: 2_500 }, (_, at) => cds(`g/${at}`));
     one.cache.holds(
       { ...named(many), removed: [{ key: cds('g/gone'), removedAtMs: 1_000 }], knownAtMs: 5_000 },
-      { ...named([broken], wildcard), knownAtMs: 2_000 },
+      { ...named([broken, nameless], wildcard), knownAtMs: 2_000 },
       { ...named([cds('any', 'elsewhere')], list), knownAtMs: 5_000 },
       named([], nameOf(cds('empty/*'))),
     );
@@ -106,7 +108,7 @@ t.test(
     t.strictSame(kinds(one.events), ['written']);
 
     const two = start(t, file, { nowMs: 100, wallMs: 1_060_000 });
-    t.strictSame(two.events, [{ kind: 'loaded', collections: 3, names: 2_503 }]);
+    t.strictSame(two.events, [{ kind: 'loaded', collections: 3, names: 2_504 }]);
     const [globs, old, lists] = two.cache.restored;
     t.strictSame(globs, {
       ...named(many),
@@ -114,7 +116,7 @@ t.test(
       knownAtMs: 100 - 60_000,
     });
     t.strictSame(lists?.glob, list);
-    t.strictSame(old, { ...named([broken], wildcard), knownAtMs: 100 - 63_000 });
+    t.strictSame(old, { ...named([broken, nameless], wildcard), knownAtMs: 100 - 63_000 });
     t.strictSame(readdirSync(join(file, '..')), ['state.json'], 'no draft remains');
   },
 );
@@ -347,10 +349,16 @@ t.test('a directory at the path is left alone', (t) => {
 });
 
 t.test('the key of a name leads back to the name', (t) => {
-  for (const name of [GLOB, nameOf(cds('a?x=1')), oldStyleName('', '*'), oldStyleName('s', '\n')]) {
+  for (const name of [
+    GLOB,
+    nameOf(cds('a?x=1')),
+    oldStyleName('', '*'),
+    oldStyleName('s', '\n'),
+    oldStyleName('s', ''),
+  ]) {
     t.strictSame(nameOfKey(name.key), name);
   }
-  for (const text of ['', '\n', '\nscope', '\nscope\n', 'plain', 'xdstp://a/T/%41']) {
+  for (const text of ['', '\n', '\nscope', 'plain', 'xdstp://a/T/%41']) {
     t.equal(nameOfKey(text), undefined, JSON.stringify(text));
   }
   t.end();
