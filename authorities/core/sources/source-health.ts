@@ -138,6 +138,12 @@ const QUICK_RETRIES = 15;
 /** After so many refusals in a row, some 20 s after the first, the credentials of clients count as expired. A count. */
 const LASTING_REFUSALS = 8;
 
+/**
+ * A source that answers RESOURCE_EXHAUSTED is alive, and often only bounds how many streams may open in a second (istiod: some 25).
+ * So these attempts since the last stable stream are no failures: some 7 s. Later ones are. A count.
+ */
+const BUSY_ATTEMPTS = 6;
+
 /** A nudge may be mistaken or malicious, so it skips a backoff at most this often. */
 const NUDGE_INTERVAL_MS = 5_000;
 
@@ -168,6 +174,9 @@ const REFUSALS: ReadonlySet<number> = new Set([
 /** Did the server refuse the client with a status that a retry cannot mend? */
 export const isRefusal = ({ detectedBy, code }: StreamEnd): boolean =>
   detectedBy === 'stream' && REFUSALS.has(code);
+
+const isBusy = ({ detectedBy, code }: StreamEnd): boolean =>
+  detectedBy === 'stream' && code === STATUS_CODE.resourceExhausted;
 
 /** Something that a stable stream puts right. New credentials reset the attempts alone. */
 const hasTrouble = ({ attempt, failures, tripped }: Memory): boolean =>
@@ -226,7 +235,8 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   // trip.
   if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
   const isOfType = end.detectedBy === 'type';
-  const failures = state.failures + (isOfType ? 0 : 1);
+  const isOfLoad = isBusy(end) && state.attempt < BUSY_ATTEMPTS;
+  const failures = state.failures + (isOfType || isOfLoad ? 0 : 1);
   const refused = isRefusal(end);
   const isOfCredentials = refused && end.code !== STATUS_CODE.unimplemented;
   const refusals = isOfCredentials ? state.refusals + 1 : 0;
@@ -236,7 +246,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
     ? 'refused'
     : silent
       ? 'silent'
-      : state.suspect || failures >= timers.failedAttemptLimit
+      : (state.suspect && !isOfLoad) || failures >= timers.failedAttemptLimit
         ? 'unreachable'
         : null;
   // A lost probe has already cost seconds: the attempt that decides is short, and starts at once.

@@ -352,6 +352,25 @@ t.test(
   },
 );
 
+t.test('RESOURCE_EXHAUSTED trips only if it lasts: the source bounds its new streams', (t) => {
+  const busy = ended({ code: STATUS_CODE.resourceExhausted });
+  const story = wanted();
+  for (let attempt = 0; attempt < 7; attempt++) {
+    t.equal(story.on(busy).did.at(-1), 'lost', `attempt ${attempt}`);
+    story.redialled();
+  }
+  t.equal(story.on(busy).did.at(-1), 'lost tripped:unreachable');
+  t.end();
+});
+
+t.test('after a lost probe, RESOURCE_EXHAUSTED shows that the source lives', (t) => {
+  const story = wanted()
+    .on(ended({ detectedBy: 'probe' }))
+    .redialled();
+  t.equal(story.on(ended({ code: STATUS_CODE.resourceExhausted })).did.at(-1), 'lost');
+  t.end();
+});
+
 t.test('an oversize message never trips: slowest pace, and no failure counted', (t) => {
   const story = wanted();
   for (let stream = 0; stream < 10; stream++) {
