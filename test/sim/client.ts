@@ -256,8 +256,8 @@ export class Client implements ModelClient {
     }
     this.#order.noteAnswered(received, waitingOf(this.#stream.unacknowledged), nowMs);
     const { typeUrl, nonce, removed } = received.response;
-    const refusedBy = accept ? undefined : this.#stream.requests + 1;
-    for (const name of received.names) this.#lastSaid.noteAnswered(name, order, refusedBy);
+    const refused = accept ? undefined : { request: this.#stream.requests + 1, atMs: nowMs };
+    for (const name of received.names) this.#lastSaid.noteAnswered(name, order, refused);
     if (!accept) for (const name of received.names) this.nacked.add(name);
     const parts = { typeUrl, responseNonce: nonce };
     if (!accept) return this.#encode({ ...parts, errorDetail: { code: 13, message: 'refused' } });

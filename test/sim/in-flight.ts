@@ -53,9 +53,18 @@ interface Said {
   readonly readRequests: number;
   readonly sentMs: number;
   isAnswered: boolean;
-  /** The request with the NACK. */
-  refusedBy: number | undefined;
+  refused: Refusal | undefined;
 }
+
+/** Of a response. */
+export interface Refusal {
+  /** The number of the request with the NACK. */
+  readonly request: number;
+  readonly atMs: number;
+}
+
+/** The gateway sends again what was refused after this time at the soonest: the reason may have passed. */
+const RETRY_AFTER_MS = 60_000 * (1 - 2 * MOST_DRIFT);
 
 /**
  * The last statement about each name on a stream. The gateway may repeat it only on a new request.
@@ -101,7 +110,7 @@ export class LastSaid {
     clusters: readonly string[] = [],
   ): void {
     const before = this.#said.get(name);
-    const state = { isAnswered: false, refusedBy: undefined };
+    const state = { isAnswered: false, refused: undefined };
     this.#said.set(name, { content, order, readRequests, sentMs, ...state });
     if (!before || content === undefined || before.content !== content) return;
     if (questions.some((one) => (this.#asked.get(one) ?? 0) > before.readRequests)) return;
@@ -117,15 +126,16 @@ export class LastSaid {
     // worlds in which most planted bugs are searched.
     if (clusters.some((one) => this.#oracle.mayHaveChanged(one, before.sentMs))) return;
     if (!before.isAnswered) throw new Violation('5', `${name} is sent again, unacknowledged`);
-    if (!this.#knowsRefusals || before.refusedBy === undefined) return;
-    if (readRequests >= before.refusedBy) {
+    if (!this.#knowsRefusals || before.refused === undefined) return;
+    const isRetry = sentMs - before.refused.atMs >= RETRY_AFTER_MS;
+    if (readRequests >= before.refused.request && !isRetry) {
       throw new Violation('5', `${name} is sent again, though it was refused`);
     }
   }
 
-  /** @param refusedBy the request with the NACK; undefined: the response was accepted. */
-  noteAnswered(name: string, order: number, refusedBy: number | undefined): void {
+  /** @param refused undefined: the response was accepted. */
+  noteAnswered(name: string, order: number, refused: Refusal | undefined): void {
     const said = this.#said.get(name);
-    if (said?.order === order) Object.assign(said, { isAnswered: true, refusedBy });
+    if (said?.order === order) Object.assign(said, { isAnswered: true, refused });
   }
 }

@@ -103,7 +103,9 @@ export class SotwSaid {
 
   /** @param refusedBy the request with the NACK; undefined: the response was accepted. */
   noteAnswered({ typeUrl, order, names }: SaidResponse, refusedBy: number | undefined): void {
-    for (const name of names) this.#parts.noteAnswered(name, order, refusedBy);
+    // The gateway never sends a set again because of its refusal.
+    const refused = refusedBy === undefined ? undefined : { request: refusedBy, atMs: Infinity };
+    for (const name of names) this.#parts.noteAnswered(name, order, refused);
     const set = this.#sets.get(typeUrl);
     if (set?.order === order) set.state = refusedBy === undefined ? 'accepted' : 'refused';
   }

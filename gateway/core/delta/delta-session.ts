@@ -17,6 +17,7 @@ import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused, tooManyNames } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
+import { NackRetries } from './nack-retries.js';
 import { isLackOfRoom } from './refusals.js';
 import { ResumedVersions } from './resumed-versions.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
@@ -74,6 +75,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   /** Undefined: the client claims nothing. */
   #claims: ClientClaims | undefined;
   readonly #asides = new Asides(this);
+  /** Undefined: the client has refused nothing, as nearly all. */
+  #retries: NackRetries | undefined;
   readonly #typesSeen = new Set<string>();
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
@@ -145,7 +148,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     if (!this.#cache.responses.isAckOf(bytes, sender.typeUrl, nonce)) return false;
     const sentMs = sender.handleAcknowledged(nonce);
     if (sentMs === undefined) return false;
-    this.#handleAcknowledged(sender.typeUrl, sender, nowMs - sentMs, undefined);
+    this.#handleAcknowledged(sender.typeUrl, sender, { sentMs, nowMs }, undefined);
     if (this.#hasWork()) this.handleReady();
     return true;
   }
@@ -153,13 +156,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #handleAcknowledged(
     typeUrl: string,
     sender: DeltaSubscriptions | undefined,
-    sinceMs: number,
+    { sentMs, nowMs }: { readonly sentMs: number; readonly nowMs: number },
     detail: RpcStatus | undefined,
   ): void {
     const authority = sender?.authority ?? NO_AUTHORITY;
-    // A NACKed resource is not sent again until it changes: the client would reject it again.
     if (detail) this.#events.add({ kind: 'nack', typeUrl, authority, detail });
-    else this.#events.add({ kind: 'ack', typeUrl, authority, sinceMs });
+    else this.#events.add({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
+    if (sender && detail) (this.#retries ??= new NackRetries()).noteRefused(sender, nowMs);
+    else if (sender) this.#retries?.noteAccepted(sender);
     if (sender?.isEmpty) this.#table.delete(sender);
   }
 
@@ -273,7 +277,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#events.add({ kind: 'stale_nonce', typeUrl });
       return;
     }
-    this.#handleAcknowledged(typeUrl, sender, nowMs - sentMs, errorDetail);
+    this.#handleAcknowledged(typeUrl, sender, { sentMs, nowMs }, errorDetail);
   }
 
   #subscribe(typeUrl: string, text: string, claim: Held | undefined): void {
@@ -442,6 +446,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       // This poll serves what they reported.
       this.#ready = false;
     }
+    if (this.#retries) this.#sendRefusedAgain(this.#retries, nowMs);
     const errors = this.#pollErrors(nowMs);
     if (errors) return errors;
     const additions = this.#pollAdditions(nowMs);
@@ -449,6 +454,15 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return additions ?? this.#pollRemovals(nowMs) ?? this.#pollGreeting(nowMs);
     this.#askForTurn();
     return undefined;
+  }
+
+  #sendRefusedAgain(retries: NackRetries, nowMs: number): void {
+    for (const subscriptions of retries.takeDue(nowMs)) {
+      subscriptions.sendAgain();
+      // This poll serves it.
+      this.#ready = false;
+    }
+    this.#wait(retries.nextDeadlineMs(nowMs));
   }
 
   /** @param untilMs Infinity: wait for an event, not for a time */

@@ -208,6 +208,15 @@ export class DeltaSubscriptions
     this.#handleReady();
   }
 
+  /** Sends all that the client may hold once more, whatever it has accepted. */
+  sendAgain(): void {
+    for (const key of this.#names.keys()) {
+      if (this.#names.get(key)?.held !== NOT_HELD) this.handleNameChanged(key, true);
+    }
+    for (const glob of this.subscribed.globs.values())
+      this.#subscribeGlob(glob.entry.collection.glob, glob.asked);
+  }
+
   /** A resuming client claims this member of a collection, in this version. */
   noteClaim(collectionKey: string, key: string, held: Held): void {
     const glob = this.subscribed.globs.get(collectionKey);

@@ -260,7 +260,7 @@ t.test('a removed name that comes back is sent, although its content is the same
   t.end();
 });
 
-t.test('a NACKed resource is not sent again until it changes (no loop)', (t) => {
+t.test('a NACKed resource is not sent again at once (no loop)', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('a'), 'bad');
@@ -279,6 +279,70 @@ t.test('a NACKed resource is not sent again until it changes (no loop)', (t) => 
   t.strictSame(gist(client.poll()), { type: 'Secret', resources: [sds('a')], removed: [] });
   t.end();
 });
+
+t.test(
+  'what was NACKed is sent again after a minute, then ever more rarely, until it is accepted',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    const names = [sds('a'), sds('b')];
+    for (const name of names) instance.directory.put(SDS, name, 'v1');
+    client.subscribe(SDS, ...names);
+    client.subscribe(CDS, cds('dir/*'));
+    instance.directory.put(CDS, cds('dir/one'), 'v1');
+    instance.directory.answer();
+    client.settle();
+    instance.directory.put(SDS, sds('a'), 'the port is taken');
+    client.poll();
+    client.send(client.model.nack());
+    const both = { type: 'Secret', resources: names, removed: [] };
+    for (const delayMs of [60_000, 120_000, 240_000, 480_000, 960_000, 960_000]) {
+      t.equal(client.poll(), undefined);
+      t.equal(client.session.nextDeadlineMs, instance.nowMs + delayMs);
+      instance.nowMs += delayMs - 1;
+      t.equal(client.poll(), undefined, `not before ${delayMs} ms`);
+      instance.nowMs++;
+      t.strictSame(gist(client.poll()), both);
+      t.equal(client.poll(), undefined, 'no other type');
+      client.send(client.model.nack());
+    }
+    instance.nowMs += 960_000;
+    t.strictSame(gist(client.poll()), both);
+    client.send(client.model.ack());
+    t.equal(client.poll(), undefined);
+    t.equal(client.session.nextDeadlineMs, undefined, 'accepted: never again');
+    t.end();
+  },
+);
+
+t.test(
+  'a collection with a refused member is sent again as a whole, after the ACK of what is in flight',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    client.subscribe(CDS, cds('dir/*'));
+    for (const id of ['one', 'two']) instance.directory.put(CDS, cds(`dir/${id}`), 'v1');
+    instance.directory.answer();
+    client.poll();
+    client.send(client.model.nack());
+    instance.nowMs += 59_999;
+    instance.directory.put(CDS, cds('dir/one'), 'v2');
+    t.strictSame(gist(client.poll()), {
+      type: 'Cluster',
+      resources: [cds('dir/one')],
+      removed: [],
+    });
+    instance.nowMs += 1;
+    t.equal(client.poll(), undefined);
+    client.send(client.model.ack());
+    // In the order of their last changes.
+    const all = [cds('dir/two'), cds('dir/one')];
+    t.strictSame(gist(client.poll()), { type: 'Cluster', resources: all, removed: [] });
+    client.send(client.model.ack());
+    t.equal(client.session.nextDeadlineMs, undefined);
+    t.end();
+  },
+);
 
 t.test('a request with a stale nonce ACKs nothing, but its subscriptions count', (t) => {
   const instance = new Instance();
