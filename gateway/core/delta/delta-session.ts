@@ -164,6 +164,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     else this.#events.add({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
     if (sender && detail) (this.#retries ??= new NackRetries()).noteRefused(sender, nowMs);
     else if (sender) this.#retries?.noteAccepted(sender);
+    // The next poll says when to retry.
+    if (this.#retries) this.handleReady();
     if (sender?.isEmpty) this.#table.delete(sender);
   }
 

@@ -294,7 +294,9 @@ t.test(
     client.settle();
     instance.directory.put(SDS, sds('a'), 'the port is taken');
     client.poll();
+    const { readyCalls } = client;
     client.send(client.model.nack());
+    t.equal(client.readyCalls, readyCalls + 1, 'the next poll says when to retry');
     const both = { type: 'Secret', resources: names, removed: [] };
     for (const delayMs of [60_000, 120_000, 240_000, 480_000, 960_000, 960_000]) {
       t.equal(client.poll(), undefined);
