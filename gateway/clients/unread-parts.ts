@@ -10,6 +10,11 @@ import type { Duplex } from 'node:stream';
  */
 const MAX_UNREAD_PARTS = 2_048;
 
+/** The list of the parts of Node's stream, below its public interface. */
+interface Parts {
+  readonly _readableState?: { readonly buffer?: { readonly length: number } };
+}
+
 export class UnreadParts {
   readonly #onPart: () => void;
   readonly #onTooMany: () => void;
@@ -30,10 +35,8 @@ export class UnreadParts {
    * @returns called when the stream is closed
    */
   watch(stream: Duplex): () => void {
-    // Those that came with the stream's headers become one.
-    const first = stream.read() as Buffer | null;
-    if (first) stream.unshift(first);
-    const push = stream.push.bind(stream);
+    joinParts(stream);
+    const { push } = stream;
     let waiting = 0;
     const forget = (): void => {
       this.#count -= waiting;
@@ -44,8 +47,16 @@ export class UnreadParts {
       if (stream.readableLength === 0) forget();
       waiting++;
       if (++this.#count > MAX_UNREAD_PARTS) this.#onTooMany();
-      return push(part);
+      return push.call(stream, part);
     };
     return forget;
   }
+}
+
+/** Those that came with the stream's headers become one. */
+function joinParts(stream: Duplex): void {
+  const { _readableState: state } = stream as Parts;
+  if ((state?.buffer?.length ?? 0) < 2) return;
+  const joined = stream.read() as Buffer | null;
+  if (joined) stream.unshift(joined);
 }
