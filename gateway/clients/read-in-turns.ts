@@ -34,13 +34,13 @@ export class ConnectionReading {
   readonly #all: ReadInTurns;
   #turn = 0;
   #events = 0;
-  /** The first turn handles what came with the beginning of the connection, and reads nothing. */
-  readonly #firstTurn: number;
+  /** The turn that handles what came with the beginning of the connection: its events are no sign of reading. */
+  readonly #firstTurn: number | undefined;
 
   constructor(socket: Socket, all: ReadInTurns) {
     this.#socket = socket;
     this.#all = all;
-    this.#firstTurn = all.turn;
+    this.#firstTurn = socket.readableLength > 0 ? all.turn : undefined;
   }
 
   /** The client's bytes caused an event: a stream, its end, a part of a message, a control frame or an error. */

@@ -36,7 +36,7 @@ export class UnreadParts {
    */
   watch(stream: Duplex): () => void {
     joinParts(stream);
-    const { push } = stream;
+    const push = stream.push.bind(stream);
     let waiting = 0;
     const forget = (): void => {
       this.#count -= waiting;
@@ -47,7 +47,7 @@ export class UnreadParts {
       if (stream.readableLength === 0) forget();
       waiting++;
       if (++this.#count > MAX_UNREAD_PARTS) this.#onTooMany();
-      return push.call(stream, part);
+      return push(part);
     };
     return forget;
   }
