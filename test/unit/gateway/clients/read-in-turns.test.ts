@@ -26,16 +26,22 @@ interface Handle {
 class Wire {
   isRead = true;
   readonly reading: ConnectionReading;
-  readonly socket: { destroyed: boolean; readonly _handle: Handle };
+  readonly socket: {
+    destroyed: boolean;
+    readonly readableLength: number;
+    readonly _handle: Handle;
+  };
 
-  constructor(all: ReadInTurns) {
+  /** @param readableLength of what came with its beginning */
+  constructor(all: ReadInTurns, readableLength = 0) {
     const readStart = (): void => {
       this.isRead = true;
     };
     const readStop = (): void => {
       this.isRead = false;
     };
-    this.socket = { destroyed: false, _handle: { reading: true, readStart, readStop } };
+    const handle = { reading: true, readStart, readStop };
+    this.socket = { destroyed: false, readableLength, _handle: handle };
     this.reading = all.add(this.socket as unknown as Socket);
   }
 
@@ -71,6 +77,15 @@ t.test('a turn that reads in time stops no connection', async (t) => {
     busy();
   }
   t.strictSame(readOf(all), [0, 1, 2]);
+});
+
+t.test('what came with the beginning of a connection is not read, so no other waits', async (t) => {
+  const reading = new ReadInTurns();
+  const all = await wires(reading, 2);
+  new Wire(reading, 1).sendTooMuch();
+  t.strictSame(readOf(all), [0, 1]);
+  new Wire(reading).sendTooMuch();
+  t.strictSame(readOf(all), [], 'what is read in the first turn counts');
 });
 
 t.test(
