@@ -14,7 +14,7 @@ const EVENTS_PER_LOOK = 16;
 /** Streams that wait to be opened before no more are read: each takes some 5 KB and 50 µs. A count. */
 const MAX_UNOPENED = 1_000;
 
-/** A connection with more events in one turn waits for those with fewer. A count. */
+/** A connection with more events in one turn waits for those with fewer, until it has few again. A count. */
 const FEW_EVENTS = 64;
 
 /** So many connections go on in the first turn after a pause, and twice as many in each turn after it. A count. */
@@ -32,7 +32,9 @@ interface SocketHandle {
 export class ConnectionReading {
   readonly #socket: Socket;
   readonly #all: ReadInTurns;
+  /** The last one that read it. */
   #turn = 0;
+  /** In that turn. A count. */
   #events = 0;
   /** The turn that handles what came with the beginning of the connection: its events are no sign of reading. */
   readonly #firstTurn: number | undefined;
@@ -62,9 +64,14 @@ export class ConnectionReading {
     this.#all.unopened--;
   }
 
-  /** In the present turn. A count. */
-  get events(): number {
-    return this.#turn === this.#all.turn ? this.#events : 0;
+  /** Whether the present turn has read it. */
+  get isRead(): boolean {
+    return this.#turn === this.#all.turn;
+  }
+
+  /** Whether the last turn that read it had many events of it. */
+  get hadMany(): boolean {
+    return this.#events > FEW_EVENTS;
   }
 
   pause(): void {
@@ -141,15 +148,14 @@ export class ReadInTurns {
 
   #pause(): void {
     if (this.#reading.size === 0) return;
-    // The turn has not come to those without events: they keep their place.
+    // The turn has not come to some: they keep their place.
     const first = this.#resumed.filter(
-      (connection) => connection.events === 0 && this.#reading.has(connection),
+      (connection) => !connection.isRead && !connection.hadMany && this.#reading.has(connection),
     );
     this.#waiting = new Set([...first, ...this.#waiting]);
     for (const connection of this.#reading) {
       connection.pause();
-      const hasMany = connection.events > FEW_EVENTS;
-      (hasMany ? this.#waitingWithMany : this.#waiting).add(connection);
+      (connection.hadMany ? this.#waitingWithMany : this.#waiting).add(connection);
     }
     this.#reading.clear();
     this.#batch = FIRST_BATCH;

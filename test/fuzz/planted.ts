@@ -105,9 +105,9 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     title: 'a part of a message is kept as a view',
-    file: 'gateway/clients/message-reader.ts',
-    from: 'const roomBytes = Math.min(this.#length, Math.max(neededBytes, 2 * (held?.length ?? 0)));',
-    to: 'if (!held) { this.#held = part; this.#heldBytes = neededBytes; return; } const roomBytes = this.#length;',
+    file: 'protos/collected-bytes.ts',
+    from: 'const roomBytes = Math.min(maxBytes, 2 * (old?.length ?? 0));',
+    to: 'if (!old) { this.#buffer = part; this.#length = neededBytes; return; } const roomBytes = maxBytes;',
     target: 'grpc-framing',
   },
 ];

@@ -118,6 +118,24 @@ t.test(
   },
 );
 
+t.test('connections that had many events wait longer, until they have few', async (t) => {
+  const all = await wires(new ReadInTurns(), 4);
+  const tooMuchOfLast = async (): Promise<void> => {
+    all[3]?.sendTooMuch();
+    t.strictSame(readOf(all), []);
+    await turn();
+  };
+  for (const wire of all.slice(0, 3)) wire.send(MANY_EVENTS);
+  await turn();
+  await tooMuchOfLast();
+  t.strictSame(readOf(all), [0, 3]);
+  for (let turns = 0; turns < 3; turns++) await turn();
+  for (const wire of all.slice(0, 3)) wire.send();
+  await turn();
+  await tooMuchOfLast();
+  t.strictSame(readOf(all), [0, 1, 2, 3]);
+});
+
 t.test('connections with many events wait longer, one of them goes on in each turn', async (t) => {
   const all = await wires(new ReadInTurns(), 4);
   for (const wire of all.slice(0, 3)) wire.send(MANY_EVENTS);
