@@ -61,6 +61,7 @@ export class ClientListener {
   readonly #tlsServer: TlsServer | undefined;
   /** Connections that have not sent enough to tell their protocol. */
   readonly #undecided = new Set<Socket>();
+  #isClosing = false;
 
   /** @param tls absent: plaintext */
   constructor(options: ClientListenerOptions, tls: TlsMaterial | undefined) {
@@ -133,6 +134,7 @@ export class ClientListener {
 
   /** Accepts no more connections. @param onClosed called when all connections are closed */
   close(onClosed: () => void): void {
+    this.#isClosing = true;
     this.#server.close(onClosed);
     for (const socket of this.#undecided) socket.destroy();
   }
@@ -178,6 +180,11 @@ export class ClientListener {
   #handOver(socket: Socket, kind: Kind): void {
     // It may have been closed while it waited.
     if (socket.destroyed) return;
+    // Its TLS handshake was under way when the listener closed: nobody would tell its client to leave.
+    if (this.#isClosing) {
+      socket.destroy();
+      return;
+    }
     const furtherBytes = Math.max(0, socket.readableLength - ORDINARY_FIRST_BYTES);
     this.#options.turns.charge((furtherBytes / 1_024) * FURTHER_KIB_COST_MS);
     if (kind === 'tls') {

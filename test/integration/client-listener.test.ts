@@ -199,6 +199,38 @@ t.test(
 );
 
 t.test(
+  'a connection whose TLS handshake ends after the listener has closed is closed',
+  { skip: await opensslMissing() },
+  async (t) => {
+    const authority = await createCertificateAuthority();
+    t.teardown(() => authority.remove());
+    const paths = await authority.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
+    const [cert, key] = [readFileSync(paths.cert), readFileSync(paths.key)];
+    const { turns, waiting, state } = scriptedTurns();
+    const tls = { cert, key, clientCa: undefined };
+    const { accepted, port, listener } = await start(t, turns, tls);
+    const ca = readFileSync(authority.ca);
+    const client = connectTls({ port, host: '127.0.0.1', ca, ALPNProtocols: ['h2'] });
+    const isSecured = once(client, 'secureConnect');
+    client.on('error', () => undefined);
+    t.teardown(() => client.destroy());
+    client.resume();
+    state.isBusy = true;
+    await until('it is to be accepted', () => waiting.length === 1);
+    waiting.shift()?.();
+    await until('it has begun its handshake', () => waiting.length === 1);
+    waiting.shift()?.();
+    await isSecured;
+    await until('it is to be handed over', () => waiting.length === 1);
+    listener.close(() => undefined);
+    state.isBusy = false;
+    waiting.shift()?.();
+    await until('it is closed', () => client.destroyed);
+    t.strictSame(accepted, []);
+  },
+);
+
+t.test(
   'a TLS handshake that is not begun, or not finished, is given up within 10 s (docs/SECURITY.md)',
   { skip: await opensslMissing() },
   async (t) => {
