@@ -3,7 +3,7 @@
  * is taken, or a proxy cannot fetch an extension. A NACK does not name the resource, and Envoy keeps the good ones of the
  * same response. So all subscriptions of the type and authority are sent again, ever more rarely, until the client accepts.
  *
- * State of the world needs no retry: the next change of a set repeats all of it.
+ * State of the world has no retry: each change of a listener or cluster repeats all of them.
  */
 import type { DeltaSubscriptions } from './delta-subscriptions.js';
 
