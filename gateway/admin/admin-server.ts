@@ -6,9 +6,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
 import type { ServerTlsSpec, Settings } from '../../config/settings.js';
+import { CollectedBytes } from '../../protos/collected-bytes.js';
 import { TlsFiles } from '../clients/tls-files.js';
 import { AdminToken } from './admin-token.js';
-import { addressOf, BoundedHttp } from './bounded-http.js';
+import { addressOf, BoundedHttp, MAX_BODY_BYTES } from './bounded-http.js';
 import { AdminGrpc } from './grpc/admin-grpc.js';
 import { PageEvents } from './page/page-events.js';
 import { wantsPage } from './page/page.js';
@@ -148,14 +149,16 @@ export class AdminServer {
  * @returns empty: the connection closed before the end
  */
 async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const collected = new CollectedBytes();
+  request.on('data', (chunk: Buffer) => {
+    collected.append(chunk, MAX_BODY_BYTES);
+  });
   try {
     await finished(request);
   } catch {
     return '';
   }
-  return Buffer.concat(chunks).toString();
+  return collected.take().toString();
 }
 
 export function writeReply(reply: Reply, request: IncomingMessage, response: ServerResponse): void {

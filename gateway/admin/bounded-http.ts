@@ -14,6 +14,8 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { protocolOf, readPreface } from '../clients/connection-preface.js';
+import { ReadInTurns, type ConnectionReading } from '../clients/read-in-turns.js';
+import { boundRequests } from '../clients/request-parser.js';
 import type { TlsMaterial } from '../clients/tls-files.js';
 import { listenError, type ListenerWords } from '../listen-error.js';
 
@@ -46,19 +48,24 @@ const SILENT_MS = 30_000;
 const CHECK_EVERY_MS = 1_000;
 /** A name has up to 2,048 bytes, and three times that percent-encoded. */
 const MAX_HEADER_BYTES = 16 * 1_024;
+/** Requests of one connection without a response. A count. */
+const MAX_PIPELINED = 16;
 /** No endpoint takes a body. A larger one closes the connection. */
-const MAX_BODY_BYTES = 64 * 1_024;
+export const MAX_BODY_BYTES = 64 * 1_024;
+
+interface Connection {
+  readonly socket: Socket;
+  readonly reading: ConnectionReading;
+  /** Requests that are being answered. A count. */
+  unanswered: number;
+}
 
 export class BoundedHttp {
   readonly #options: BoundedHttpOptions;
   readonly #server: Server;
-  /** By the address of the peer, in the order in which they came. */
-  readonly #connections = new Map<string, Socket>();
-  /**
-   * Connections with a request that is being answered. A request over TLS has another socket, so by
-   * address too.
-   */
-  readonly #busy = new Set<string>();
+  readonly #reading = new ReadInTurns();
+  /** In the order in which they came. By the address of the peer, since a request over TLS has another socket. */
+  readonly #connections = new Map<string, Connection>();
 
   constructor(options: BoundedHttpOptions) {
     this.#options = options;
@@ -81,7 +88,9 @@ export class BoundedHttp {
         )
       : createServer(bounds, listener);
     this.#server.setTimeout(SILENT_MS);
-    if (onHttp2) this.#handOver(tls ? 'secureConnection' : 'connection', onHttp2);
+    const event = tls ? 'secureConnection' : 'connection';
+    if (onHttp2) this.#handOver(event, onHttp2);
+    else this.#server.on(event, this.#bound);
     this.#server.on('connection', (socket: Socket) => {
       this.#admit(socket);
     });
@@ -121,7 +130,7 @@ export class BoundedHttp {
       this.#server.close(() => {
         resolve();
       });
-      for (const socket of this.#connections.values()) socket.destroy();
+      for (const { socket } of this.#connections.values()) socket.destroy();
     });
   }
 
@@ -140,34 +149,52 @@ export class BoundedHttp {
         kindOf: protocolOf,
         withinMs: HEADERS_WITHIN_MS,
         onDecided: (protocol) => {
-          if (protocol === 'http2') onHttp2(socket);
-          else for (const take of takers) take.call(server, socket);
+          if (protocol === 'http2') {
+            onHttp2(socket);
+            return;
+          }
+          for (const take of takers) take.call(server, socket);
+          this.#bound(socket);
         },
         onError: this.#options.onError,
       });
     });
   }
 
+  /** Node's server has taken the connection. */
+  readonly #bound = (socket: Socket): void => {
+    const peer = peerOf(socket);
+    boundRequests(socket, () => {
+      const connection = this.#connections.get(peer);
+      return connection === undefined || connection.unanswered < MAX_PIPELINED;
+    });
+  };
+
   #admit(socket: Socket): void {
     const peer = peerOf(socket);
-    this.#connections.set(peer, socket);
+    const connection = { socket, reading: this.#reading.add(socket), unanswered: 0 };
+    this.#connections.set(peer, connection);
     socket.once('close', () => {
-      if (this.#connections.get(peer) === socket) this.#connections.delete(peer);
+      connection.reading.end();
+      if (this.#connections.get(peer) === connection) this.#connections.delete(peer);
     });
     if (this.#connections.size <= this.#options.maxConnections) return;
     for (const [longest, silent] of this.#connections) {
-      if (this.#busy.has(longest)) continue;
+      if (silent.unanswered > 0) continue;
       this.#connections.delete(longest);
-      silent.destroy();
+      silent.socket.destroy();
       return;
     }
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { socket } = request;
-    const peer = peerOf(socket);
-    this.#busy.add(peer);
-    response.once('close', () => this.#busy.delete(peer));
+    const connection = this.#connections.get(peerOf(socket));
+    if (connection) {
+      connection.unanswered++;
+      connection.reading.noteEvent();
+      response.once('close', () => connection.unanswered--);
+    }
     closeWith(socket, response);
     response.on('error', () => undefined);
     request.on('error', () => undefined);
@@ -178,6 +205,7 @@ export class BoundedHttp {
     // Unread, the body would block the connection.
     let bodyBytes = 0;
     request.on('data', (chunk: Buffer) => {
+      connection?.reading.noteEvent();
       bodyBytes += chunk.length;
       if (bodyBytes > MAX_BODY_BYTES) socket.destroy();
     });

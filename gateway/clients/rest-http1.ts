@@ -14,6 +14,7 @@ import { readClientCertificate } from './client-certificate.js';
 import { MAX_HEADER_BYTES } from './grpc-headers.js';
 import { headerValuesIn, peerOf, quotaKeyOf } from './peer.js';
 import type { ConnectionReading, ReadInTurns } from './read-in-turns.js';
+import { boundRequests } from './request-parser.js';
 import type { RestDiscovery, RestResponse } from './rest-discovery.js';
 
 export interface RestHttp1Options {
@@ -30,16 +31,6 @@ const READ_WITHIN_MS = 10_000;
 const IDLE_MS = 60_000;
 /** Requests of one connection without a response. More is abuse: no xDS client pipelines. A count. */
 const MAX_PIPELINED = 1;
-
-/**
- * The part of Node's parser below its public interface. No public call stops it in the middle of what it has read: 64 KB of
- * requests took 3.5 MB, after the connection was destroyed.
- */
-interface RequestParser {
-  /** Called with each head. Returns whether what follows is a body (0), nothing (1), or not HTTP (2). */
-  onIncoming: (request: IncomingMessage, keepsAlive: boolean) => number;
-}
-const NOT_HTTP = 2;
 
 export class RestHttp1 {
   readonly #options: RestHttp1Options;
@@ -69,8 +60,7 @@ export class RestHttp1 {
       connection.handleClosed();
     });
     this.#server.emit('connection', socket);
-    const { parser } = socket as { parser?: RequestParser };
-    if (parser) connection.boundPipeline(parser);
+    boundRequests(socket, () => connection.mayTake());
   }
 
   /** Closes idle connections, and the others after their response. */
@@ -130,15 +120,9 @@ class Connection {
     this.#letBodyGo = () => undefined;
   }
 
-  /** A Node.js without this parser handles all requests that it has read. */
-  boundPipeline(parser: RequestParser): void {
-    const handle = parser.onIncoming;
-    parser.onIncoming = (request, keepsAlive) => {
-      if (this.#requests < MAX_PIPELINED && !this.#isClosing) return handle(request, keepsAlive);
-      this.#socket.destroy();
-      Object.assign(request, { upgrade: true });
-      return NOT_HTTP;
-    };
+  /** Whether the connection may have one more request. */
+  mayTake(): boolean {
+    return this.#requests < MAX_PIPELINED && !this.#isClosing;
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {

@@ -80,6 +80,18 @@ const BURSTS_OF_STREAMS: Readonly<Record<string, Buffer>> = {
   ),
 };
 
+/** Over HTTP/1.1, to the ports that are not for clients. The last request closes the connection. */
+const LAST_REQUEST = http1('GET /live HTTP/1.1', 'connection: close');
+const BURSTS_ADMIN: Readonly<Record<string, Buffer>> = {
+  'pipelined requests': Buffer.concat([many(http1('GET /live HTTP/1.1')), LAST_REQUEST]),
+  'a form in chunks of one byte': Buffer.concat([
+    http1('POST /sign-in HTTP/1.1', 'transfer-encoding: chunked'),
+    many(Buffer.from('1\r\n \r\n')),
+    Buffer.from('0\r\n\r\n'),
+    LAST_REQUEST,
+  ]),
+};
+
 /** Over HTTP/1.1. */
 const BURSTS_HTTP1: Readonly<Record<string, Buffer>> = {
   'pipelined requests': many(http1('GET / HTTP/1.1')),
@@ -179,3 +191,21 @@ t.test('bursts over HTTP/1.1 cost no long turn and little memory', async (t) => 
     });
   }
 });
+
+for (const [port, count] of [
+  ['admin', 250],
+  ['probe', 60],
+] as const) {
+  t.test(`bursts to the ${port} port cost no long turn and little memory`, async (t) => {
+    const arena = await startArena(t);
+    const { adminAddress, probeAddress } = arena.gateway;
+    const [, at = ''] = (port === 'admin' ? adminAddress : probeAddress).split(':');
+    for (const [what, burst] of Object.entries(BURSTS_ADMIN)) {
+      await bound(t, arena, `${count} connections × ${what} to the ${port} port`, async () => {
+        const ports = Array.from({ length: count }, () => Number(at));
+        const attackers = await Promise.all(ports.map(async (to) => HostileHttp2.connect(to)));
+        await send(attackers, burst);
+      });
+    }
+  });
+}

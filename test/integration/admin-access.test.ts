@@ -145,6 +145,23 @@ t.test('bodies over 64 KiB close the connection, with and without a length', asy
   t.equal((await httpRequest(`http://${gateway.admin}/live`)).status, 200);
 });
 
+t.test('a connection that pipelines more than 16 requests is closed', async (t) => {
+  const gateway = await startGateway(t, MAP);
+  const [host = '', port = ''] = gateway.admin.split(':');
+  const request = `GET /live HTTP/1.1\r\nhost: ${gateway.admin}\r\n\r\n`;
+  const socket = connect(Number(port), host);
+  socket.on('error', () => undefined);
+  socket.resume();
+  socket.write(request.repeat(1_000));
+  await until('it is closed', () => socket.destroyed);
+  const other = connect(Number(port), host);
+  t.teardown(() => other.destroy());
+  let text = '';
+  other.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  other.write(request.repeat(16));
+  await until('16 are answered', () => text.split('HTTP/1.1 200').length === 17);
+});
+
 t.test(
   'responses that wait in a pipelined connection end with it, and give their places back',
   async (t) => {
@@ -153,11 +170,13 @@ t.test(
     const openings = '/watch/xdstp://secret-name.test/test.v1.T/x';
     const request = (path: string): string =>
       `GET ${path} HTTP/1.1\r\nhost: ${gateway.admin}\r\n\r\n`;
-    const socket = connect(Number(port), host);
-    socket.on('error', () => undefined);
-    // Nobody reads the first one, so that the others wait behind it.
-    socket.write(request(openings).repeat(70));
-    await new Promise((resolve) => socket.once('readable', resolve));
+    const sockets = Array.from({ length: 5 }, () => connect(Number(port), host));
+    for (const socket of sockets) {
+      socket.on('error', () => undefined);
+      // Nobody reads the first one, so that the others wait behind it.
+      socket.write(request(openings).repeat(14));
+      await new Promise((resolve) => socket.once('readable', resolve));
+    }
     const next = (): Promise<number> =>
       new Promise((resolve, reject) => {
         const one = startRequest(
@@ -172,7 +191,7 @@ t.test(
         one.end();
       });
     await until('all places are taken', async () => (await next()) === 503);
-    socket.destroy();
+    for (const socket of sockets) socket.destroy();
     await until('there is a place again', async () => (await next()) === 200);
   },
 );

@@ -268,12 +268,16 @@ t.test(
   async (t) => {
     const { server, hostile, innocentIsServed } = await start(t);
     hostile.greet();
-    const small = times(3_000, () => frame(FRAME.data, 0, 1, Buffer.alloc(5)));
-    hostile.send(headersFrame(1), small, frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
-    await until('they are read', () => hostile.frames.some(({ type }) => type === FRAME.ping));
-    t.equal(server.streams[1]?.requests.length, 3_000);
+    hostile.send(headersFrame(1));
+    await until('its stream is open', () => server.streams.length === 2);
+    const small = (count: number): Buffer =>
+      times(count, () => frame(FRAME.data, 0, 1, Buffer.alloc(5)));
+    for (const read of [2_000, 4_000]) {
+      hostile.send(small(2_000));
+      await until('they are read', () => server.streams[1]?.requests.length === read);
+    }
     server.streams[1]!.pauseReading();
-    hostile.send(small);
+    hostile.send(small(3_000));
     await until('the connection is closed', isClosed(hostile));
     t.equal(goAwayCode(hostile), ENHANCE_YOUR_CALM);
     await innocentIsServed();
