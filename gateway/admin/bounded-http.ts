@@ -172,7 +172,7 @@ export class BoundedHttp {
 
   #admit(socket: Socket): void {
     const peer = peerOf(socket);
-    const connection = { socket, reading: this.#reading.add(socket), unanswered: 0 };
+    const connection = { socket, reading: this.#reading.add(socket, 'http1'), unanswered: 0 };
     this.#connections.set(peer, connection);
     socket.once('close', () => {
       connection.reading.end();

@@ -4,6 +4,7 @@
  * the loop for up to 700 ms.
  */
 import type { Socket } from 'node:net';
+import type { Protocol } from './connection-preface.js';
 
 /** How long one turn reads before the rest waits for the next turns. Milliseconds. */
 const READ_MS = 8;
@@ -22,7 +23,10 @@ const FIRST_BATCH = 16;
 
 /** The part of Node's socket below its public interface. Node reads HTTP in native code, so `pause` has no effect. */
 interface SocketHandle {
-  /** False: Node lets the client wait, which has not read a response. Only over HTTP/1.1. */
+  /**
+   * Over HTTP/1.1, false: Node lets the client wait, which has not read a response. Over HTTP/2 it means nothing: it stays
+   * false if the first bytes filled the buffer of the socket.
+   */
   readonly reading?: boolean;
   readStart(): number;
   readStop(): number;
@@ -32,6 +36,7 @@ interface SocketHandle {
 export class ConnectionReading {
   readonly #socket: Socket;
   readonly #all: ReadInTurns;
+  readonly #protocol: Protocol;
   /** The last one that read it. */
   #turn = 0;
   /** In that turn. A count. */
@@ -39,8 +44,9 @@ export class ConnectionReading {
   /** The turn that handles what came with the beginning of the connection: its events are no sign of reading. */
   readonly #firstTurn: number | undefined;
 
-  constructor(socket: Socket, all: ReadInTurns) {
+  constructor(socket: Socket, all: ReadInTurns, protocol: Protocol) {
     this.#socket = socket;
+    this.#protocol = protocol;
     this.#all = all;
     this.#firstTurn = socket.readableLength > 0 ? all.turn : undefined;
   }
@@ -80,7 +86,8 @@ export class ConnectionReading {
 
   goOn(): void {
     const handle = this.#handle;
-    if (!this.#socket.destroyed && handle?.reading !== false) handle?.readStart();
+    const isNodeWaiting = this.#protocol === 'http1' && handle?.reading === false;
+    if (!this.#socket.destroyed && !isNodeWaiting) handle?.readStart();
   }
 
   /** The connection is closed, or is not to be read any more. */
@@ -118,8 +125,8 @@ export class ReadInTurns {
   /** Streams that wait to be opened. A count. */
   unopened = 0;
 
-  add(socket: Socket): ConnectionReading {
-    const connection = new ConnectionReading(socket, this);
+  add(socket: Socket, protocol: Protocol): ConnectionReading {
+    const connection = new ConnectionReading(socket, this, protocol);
     this.#reading.add(connection);
     this.#schedule();
     return connection;

@@ -5,24 +5,31 @@
 import type { Duplex } from 'node:stream';
 
 /**
- * Parts that may wait. In a full window these have 32 bytes each, and no client of xDS sends requests that are so small
- * faster than the gateway reads them. A count.
+ * Parts that may wait. In a full window these have 32 bytes each, fewer than any request of xDS. A count.
  */
 const MAX_UNREAD_PARTS = 2_048;
 
+/** Parts that arrive between two counts of those that wait. A count. */
+const PARTS_PER_LOOK = 256;
+
 /** The list of the parts of Node's stream, below its public interface. */
 interface Parts {
-  readonly _readableState?: { readonly buffer?: { readonly length: number } };
+  readonly _readableState?: {
+    readonly buffer?: { readonly length: number };
+    /** Since Node.js 22: those before it have been read. */
+    readonly bufferIndex?: number;
+  };
 }
 
 export class UnreadParts {
   readonly #onPart: () => void;
   readonly #onTooMany: () => void;
-  #count = 0;
+  readonly #streams = new Set<Duplex>();
+  #arrived = 0;
 
   /**
    * @param onPart a part has arrived, read or not
-   * @param onTooMany more parts wait than may; called again for each further part
+   * @param onTooMany more parts wait than may; may be called again
    */
   constructor(onPart: () => void, onTooMany: () => void) {
     this.#onPart = onPart;
@@ -36,27 +43,34 @@ export class UnreadParts {
    */
   watch(stream: Duplex): () => void {
     joinParts(stream);
+    this.#streams.add(stream);
     const push = stream.push.bind(stream);
-    let waiting = 0;
-    const forget = (): void => {
-      this.#count -= waiting;
-      waiting = 0;
-    };
     stream.push = (part: unknown) => {
       this.#onPart();
-      if (stream.readableLength === 0) forget();
-      waiting++;
-      if (++this.#count > MAX_UNREAD_PARTS) this.#onTooMany();
+      if (++this.#arrived >= PARTS_PER_LOOK) this.#look();
       return push(part);
     };
-    return forget;
+    return () => {
+      this.#streams.delete(stream);
+    };
   }
+
+  #look(): void {
+    this.#arrived = 0;
+    let waiting = 0;
+    for (const stream of this.#streams) waiting += partsOf(stream);
+    if (waiting > MAX_UNREAD_PARTS) this.#onTooMany();
+  }
+}
+
+function partsOf(stream: Duplex): number {
+  const { _readableState: state } = stream as Parts;
+  return (state?.buffer?.length ?? 0) - (state?.bufferIndex ?? 0);
 }
 
 /** Those that came with the stream's headers become one. */
 function joinParts(stream: Duplex): void {
-  const { _readableState: state } = stream as Parts;
-  if ((state?.buffer?.length ?? 0) < 2) return;
+  if (partsOf(stream) < 2) return;
   const joined = stream.read() as Buffer | null;
   if (joined) stream.unshift(joined);
 }

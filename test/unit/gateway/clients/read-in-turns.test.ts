@@ -33,7 +33,7 @@ class Wire {
   };
 
   /** @param readableLength of what came with its beginning */
-  constructor(all: ReadInTurns, readableLength = 0) {
+  constructor(all: ReadInTurns, readableLength = 0, protocol: 'http1' | 'http2' = 'http1') {
     const readStart = (): void => {
       this.isRead = true;
     };
@@ -42,7 +42,7 @@ class Wire {
     };
     const handle = { reading: true, readStart, readStop };
     this.socket = { destroyed: false, readableLength, _handle: handle };
-    this.reading = all.add(this.socket as unknown as Socket);
+    this.reading = all.add(this.socket as unknown as Socket, protocol);
   }
 
   /** @param count of events that Node causes before it looks whether it may go on */
@@ -177,5 +177,19 @@ t.test(
     if (all[2]) all[2].socket._handle.reading = false;
     await turn();
     t.strictSame(readOf(all), [3]);
+  },
+);
+
+t.test(
+  'over HTTP/2, Node reads a connection whose first bytes filled its buffer, and so does this',
+  async (t) => {
+    const reading = new ReadInTurns();
+    const all = await wires(reading, 1);
+    const filled = new Wire(reading, 0, 'http2');
+    filled.socket._handle.reading = false;
+    all[0]?.sendTooMuch();
+    t.notOk(filled.isRead);
+    await turn();
+    t.ok(filled.isRead);
   },
 );
