@@ -50,7 +50,7 @@ const CHECK_EVERY_MS = 1_000;
 const MAX_HEADER_BYTES = 16 * 1_024;
 /** Requests of one connection without a response. A count. */
 const MAX_PIPELINED = 16;
-/** No endpoint takes a body. A larger one closes the connection. */
+/** Only the form of the sign-in is read. A larger body closes the connection. */
 export const MAX_BODY_BYTES = 64 * 1_024;
 
 interface Connection {
@@ -172,7 +172,7 @@ export class BoundedHttp {
 
   #admit(socket: Socket): void {
     const peer = peerOf(socket);
-    const connection = { socket, reading: this.#reading.add(socket, 'http1'), unanswered: 0 };
+    const connection = { socket, reading: this.#reading.add(socket), unanswered: 0 };
     this.#connections.set(peer, connection);
     socket.once('close', () => {
       connection.reading.end();

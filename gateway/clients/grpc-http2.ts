@@ -250,7 +250,7 @@ class Connection implements CallConnection {
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
-    this.#reading = reading.add(socket, 'http2');
+    this.#reading = reading.add(socket);
     this.certificate = readClientCertificate(socket);
     this.#maxStreams = Math.min(options.maxStreamsPerConnection, STREAMS_AT_A_TIME);
     this.#callOptions = {

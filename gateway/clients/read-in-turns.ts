@@ -4,7 +4,6 @@
  * the loop for up to 700 ms.
  */
 import type { Socket } from 'node:net';
-import type { Protocol } from './connection-preface.js';
 
 /** How long one turn reads before the rest waits for the next turns. Milliseconds. */
 const READ_MS = 8;
@@ -23,11 +22,6 @@ const FIRST_BATCH = 16;
 
 /** The part of Node's socket below its public interface. Node reads HTTP in native code, so `pause` has no effect. */
 interface SocketHandle {
-  /**
-   * Over HTTP/1.1, false: Node lets the client wait, which has not read a response. Over HTTP/2 it means nothing: it stays
-   * false if the first bytes filled the buffer of the socket.
-   */
-  readonly reading?: boolean;
   readStart(): number;
   readStop(): number;
 }
@@ -36,7 +30,6 @@ interface SocketHandle {
 export class ConnectionReading {
   readonly #socket: Socket;
   readonly #all: ReadInTurns;
-  readonly #protocol: Protocol;
   /** The last one that read it. */
   #turn = 0;
   /** In that turn. A count. */
@@ -44,9 +37,8 @@ export class ConnectionReading {
   /** The turn that handles what came with the beginning of the connection: its events are no sign of reading. */
   readonly #firstTurn: number | undefined;
 
-  constructor(socket: Socket, all: ReadInTurns, protocol: Protocol) {
+  constructor(socket: Socket, all: ReadInTurns) {
     this.#socket = socket;
-    this.#protocol = protocol;
     this.#all = all;
     this.#firstTurn = socket.readableLength > 0 ? all.turn : undefined;
   }
@@ -85,9 +77,7 @@ export class ConnectionReading {
   }
 
   goOn(): void {
-    const handle = this.#handle;
-    const isNodeWaiting = this.#protocol === 'http1' && handle?.reading === false;
-    if (!this.#socket.destroyed && !isNodeWaiting) handle?.readStart();
+    if (!this.#socket.destroyed) this.#handle?.readStart();
   }
 
   /** The connection is closed, or is not to be read any more. */
@@ -125,8 +115,8 @@ export class ReadInTurns {
   /** Streams that wait to be opened. A count. */
   unopened = 0;
 
-  add(socket: Socket, protocol: Protocol): ConnectionReading {
-    const connection = new ConnectionReading(socket, this, protocol);
+  add(socket: Socket): ConnectionReading {
+    const connection = new ConnectionReading(socket, this);
     this.#reading.add(connection);
     this.#schedule();
     return connection;

@@ -97,7 +97,7 @@ class Connection {
     this.#socket = socket;
     this.#certificate = readClientCertificate(socket);
     this.#options = options;
-    this.#reading = options.reading.add(socket, 'http1');
+    this.#reading = options.reading.add(socket);
     this.#within(REQUEST_WITHIN_MS);
   }
 

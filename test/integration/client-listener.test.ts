@@ -106,6 +106,16 @@ t.test('an exception in a handler ends its connection, and the listener goes on'
   await until('the next one is served', () => accepted.length === 1);
 });
 
+/** A certificate for the listener, and the CA that clients trust. */
+async function issueTls(t: Test) {
+  const authority = await createCertificateAuthority();
+  t.teardown(() => authority.remove());
+  const paths = await authority.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
+  const { cert, key } = paths;
+  const tls = { cert: readFileSync(cert), key: readFileSync(key), clientCa: undefined };
+  return { tls, ca: readFileSync(authority.ca) };
+}
+
 /** Turns that run work at once, or have it wait for the test. */
 function scriptedTurns() {
   const waiting: (() => void)[] = [];
@@ -165,13 +175,9 @@ t.test(
   'TLS handshakes that begin at once are answered in several turns',
   { skip: await opensslMissing() },
   async (t) => {
-    const authority = await createCertificateAuthority();
-    t.teardown(() => authority.remove());
-    const paths = await authority.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
-    const [cert, key] = [readFileSync(paths.cert), readFileSync(paths.key)];
+    const { tls, ca } = await issueTls(t);
     const { turns, waiting, state } = scriptedTurns();
-    const { accepted, port } = await start(t, turns, { cert, key, clientCa: undefined });
-    const ca = readFileSync(authority.ca);
+    const { accepted, port } = await start(t, turns, tls);
     const dial = (): TLSSocket => {
       const socket = connectTls({ port, host: '127.0.0.1', ca, ALPNProtocols: ['h2'] });
       socket.on('error', () => undefined);
@@ -202,14 +208,9 @@ t.test(
   'a connection whose TLS handshake ends after the listener has closed is closed',
   { skip: await opensslMissing() },
   async (t) => {
-    const authority = await createCertificateAuthority();
-    t.teardown(() => authority.remove());
-    const paths = await authority.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
-    const [cert, key] = [readFileSync(paths.cert), readFileSync(paths.key)];
+    const { tls, ca } = await issueTls(t);
     const { turns, waiting, state } = scriptedTurns();
-    const tls = { cert, key, clientCa: undefined };
     const { accepted, port, listener } = await start(t, turns, tls);
-    const ca = readFileSync(authority.ca);
     const client = connectTls({ port, host: '127.0.0.1', ca, ALPNProtocols: ['h2'] });
     const isSecured = once(client, 'secureConnect');
     client.on('error', () => undefined);
@@ -234,11 +235,8 @@ t.test(
   'a TLS handshake that is not begun, or not finished, is given up within 10 s (docs/SECURITY.md)',
   { skip: await opensslMissing() },
   async (t) => {
-    const authority = await createCertificateAuthority();
-    t.teardown(() => authority.remove());
-    const paths = await authority.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
-    const [cert, key] = [readFileSync(paths.cert), readFileSync(paths.key)];
-    const { open } = await start(t, undefined, { cert, key, clientCa: undefined });
+    const { tls } = await issueTls(t);
+    const { open } = await start(t, undefined, tls);
     const beganMs = performance.now();
     const [silent, slow] = [await open(), await open()];
     // The first byte of a record with a handshake (RFC 8446, 5.1).

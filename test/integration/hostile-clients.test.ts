@@ -284,6 +284,33 @@ t.test(
   },
 );
 
+t.test('a connection that waited while another one sent too much is read on', async (t) => {
+  const { server, hostile, innocentIsServed } = await start(t);
+  const other = await HostileHttp2.connect(server.port);
+  t.teardown(() => {
+    other.destroy();
+  });
+  other.greet();
+  other.send(headersFrame(1), frame(FRAME.data, 0, 1, FIRST));
+  await until('its request has arrived', () => server.streams[1]?.requests.length === 1);
+  hostile.greet();
+  hostile.send(headersFrame(1), frame(FRAME.data, 0, 1, Buffer.from([0, 0, 1, 0, 0])));
+  await until('the second stream is open', () => server.streams.length === 3);
+  const one = frame(FRAME.data, 0, 1, Buffer.from(' '));
+  // Each takes longer than one turn reads.
+  for (let burst = 0; burst < 5; burst++) {
+    const before = hostile.frames.length;
+    hostile.send(
+      times(6_000, () => one),
+      frame(FRAME.ping, 0, 0, Buffer.alloc(8)),
+    );
+    await until('the burst is read', () => hostile.frames.length > before);
+  }
+  other.send(frame(FRAME.data, 0, 1, FIRST));
+  await until('it is read on', () => server.streams[1]?.requests.length === 2);
+  await innocentIsServed();
+});
+
 t.test('a thousand bad frames in one packet end a connection once', async (t) => {
   const { hostile, innocentIsServed } = await start(t);
   hostile.greet();
