@@ -164,4 +164,22 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     from: 'const sentMs = this.#passedOver.get(nonce);',
     to: 'const sentMs = this.#answers.shift()?.sentMs;',
   },
+  {
+    title: 'NACK: what was refused is sent again after a second',
+    file: `${GATEWAY}/delta/nack-retries.ts`,
+    from: 'const FIRST_RETRY_MS = 60_000;',
+    to: 'const FIRST_RETRY_MS = 1_000;',
+  },
+  {
+    title: 'NACK: a retry repeats what is in flight',
+    file: `${GATEWAY}/delta/nack-retries.ts`,
+    from: ' || !subscriptions.unacknowledged.isEmpty) continue;',
+    to: ') continue;',
+    // An ACK is seldom a minute late in the worlds.
+    unitTest: {
+      file: 'test/unit/gateway/core/delta/delta-rules.test.ts',
+      title:
+        'a collection with a refused member is sent again as a whole, after the ACK of what is in flight',
+    },
+  },
 ];
