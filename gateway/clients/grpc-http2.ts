@@ -243,9 +243,10 @@ class Connection implements CallConnection {
     reading: ReadInTurns,
     onClosed: (connection: Connection) => void,
   ) {
-    destroyAfterTurn(session, () => {
+    destroyAfterTurn(session, (isGraceful) => {
       this.#reading.noteEvent();
-      this.#stopReading();
+      // Then Node reads on to see that the client closes its side.
+      if (!isGraceful) this.#dropRest();
     });
     this.#session = session;
     this.#socket = socket;
@@ -432,9 +433,14 @@ class Connection implements CallConnection {
   }
 
   /** Node reads up to 2 MB of a connection in one turn, and the session is destroyed after the turn. */
-  #stopReading(): void {
+  #dropRest(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
     this.#reading.end();
     stopReading(this.#socket);
+    setTimeout(() => {
+      this.#socket.destroy();
+    }, LAST_BYTES_WITHIN_MS).unref();
   }
 
   #calm(reason: string): void {
@@ -444,12 +450,8 @@ class Connection implements CallConnection {
   /** Closes the connection and all its streams. The GOAWAY tells the client why. */
   #end(code: number, reason: string): void {
     if (this.#isEnding || this.#session.destroyed) return;
-    this.#isEnding = true;
     this.#closeReason = reason;
     this.#session.destroy(new Error(reason), code);
-    setTimeout(() => {
-      this.#socket.destroy();
-    }, LAST_BYTES_WITHIN_MS).unref();
   }
 }
 

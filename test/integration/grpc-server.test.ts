@@ -24,11 +24,13 @@ import { grpcFrame } from '../support/dialled-source.js';
 import { ADS_HEADERS, frame, FRAME, headersFrame, HostileHttp2 } from '../support/hostile-http2.js';
 import { NO_ERROR, openHttp2Call } from '../support/http2-call.js';
 import { startStreamServer, type StreamServer } from '../support/served-streams.js';
-import { until } from '../support/until.js';
+import { until, within } from '../support/until.js';
 
 const FIRST = grpcFrame(Buffer.from('first'));
 /** More than the buffers of two sockets. */
 const LARGE_BYTES = 64 * 1_024 * 1_024;
+/** A grace time that no test waits for. */
+const LONG_MS = 600_000;
 const LARGE_INCREMENT = Buffer.from([4, 0, 0, 0]);
 
 async function start(
@@ -444,6 +446,30 @@ t.test(
     await t.rejects(new Promise((_, reject) => late.on('error', reject)), { code: 'ECONNREFUSED' });
   },
 );
+
+for (const first of ['client', 'server'] as const) {
+  t.test(
+    `the ${first} says GOAWAY and the other one closes: no connection is left (RFC 9113, 6.8)`,
+    async (t) => {
+      const server = await startStreamServer();
+      const client = await HostileHttp2.connect(server.port);
+      client.greet();
+      const sent = (type: number): boolean => client.of(0).some((one) => one.type === type);
+      await until('the server sends its SETTINGS', () => sent(FRAME.settings));
+      if (first === 'client') {
+        client.send(frame(FRAME.goAway, 0, 0, Buffer.alloc(8)));
+        await until('both have ended their sides', () => client.isClosed);
+      }
+      const stopping = server.stop(LONG_MS);
+      if (first === 'server') {
+        await until('the server says GOAWAY', () => sent(FRAME.goAway));
+        client.destroy();
+      }
+      await within('the server has stopped', 5_000, stopping);
+      t.pass();
+    },
+  );
+}
 
 t.test(
   'a shutdown cuts a connection that has not read everything after the grace time',
