@@ -82,9 +82,12 @@ t.test(
       t.comment(
         `${made} calls: ${ofCloud?.successful} to cloud, ${ofOnprem?.successful} to onprem`,
       );
-      t.equal(sum(await both(), 'successful'), made);
+      // grpc-go reports a pick whose connection has just closed as a successful call, and picks again
+      // (picker_wrapper.go, "loop back to repick"). One call at a time, and one connection closes: the failover's.
+      const repicked = sum([ofCloud!, ofOnprem!], 'successful') - made;
+      t.ok(repicked === 0 || repicked === 1, `${repicked} more were reported`);
       // A call that was in progress during the failover is issued at one and successful at the other.
-      t.equal(sum(await both(), 'issued'), made);
+      t.equal(sum([ofCloud!, ofOnprem!], 'issued'), made + repicked);
       t.match(ofCloud, { serviceName: xdstpName(cloud, 'assignment', 'counted') });
       t.match(ofOnprem, { serviceName: xdstpName(onprem, 'assignment', 'counted') });
     });

@@ -169,8 +169,14 @@ export class Gateway {
     this.#addresses = await this.#child.line(readyLine);
   }
 
+  /** @throws Error with the logs if it runs and does not drain in time, or ends with an error. */
   async stop(): Promise<void> {
+    const ran = this.exited === undefined;
     await this.#child.stop();
+    const { exited } = this;
+    if (ran && exited !== 'exit code 0') {
+      throw new Error(`the gateway ended with ${String(exited)}\n${this.logs()}`);
+    }
     await removeScratch(this.#directory);
   }
 }
@@ -191,7 +197,9 @@ function launch(options: GatewayOptions, directory: string, clientPort: number):
       ? ['--authority-map', join(directory, mapFile)]
       : ['--settings', options.settings];
   const preloaded = options.preload === undefined ? [] : ['--import', options.preload];
-  const args = [...(options.nodeArgs ?? []), ...preloaded, program, 'serve', ...from, ...ports];
+  const grace = options.args?.includes('--drain-grace') === true ? [] : ['--drain-grace', '1s'];
+  const started = [program, 'serve', ...from, ...ports, ...grace];
+  const args = [...(options.nodeArgs ?? []), ...preloaded, ...started];
   return new Child({
     name: 'gateway',
     // The test runner adds its hooks to NODE_OPTIONS of every child. They cost memory, which tests
