@@ -2,6 +2,7 @@
  * The streams to management servers over gRPC. Their connections are in grpc-connections.ts; no other file
  * uses the client of @grpc/grpc-js.
  */
+import { getDefaultHighWaterMark, setDefaultHighWaterMark } from 'node:stream';
 import * as grpc from '@grpc/grpc-js';
 import type { ApiType, GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
@@ -234,12 +235,9 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   }
 
   #call(path: string): Call {
-    return this.#connection.client.makeBidiStreamRequest(
-      path,
-      asBuffer,
-      asBuffer,
-      this.#metadata,
-      this.#callOptions,
+    const { client } = this.#connection;
+    return withHighWaterMark(1, () =>
+      client.makeBidiStreamRequest(path, asBuffer, asBuffer, this.#metadata, this.#callOptions),
     );
   }
 
@@ -297,6 +295,20 @@ class GrpcAttempt implements Attempt, ConnectionUser {
       isRefusal: isRefused,
     });
     this.#connection.leave(this, isDoubtful);
+  }
+}
+
+/**
+ * A paused call reads messages up to its high-water mark, each of up to `max_receive`: 16 by default. grpc-js has no
+ * option for it, so Node's default is another one while the call is made.
+ */
+function withHighWaterMark<T>(messages: number, make: () => T): T {
+  const before = getDefaultHighWaterMark(true);
+  setDefaultHighWaterMark(true, messages);
+  try {
+    return make();
+  } finally {
+    setDefaultHighWaterMark(true, before);
   }
 }
 

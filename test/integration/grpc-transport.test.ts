@@ -18,7 +18,7 @@ import { TYPE_URL } from '../../protos/type-urls.js';
 import { DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
-import { startHttp2Source } from '../support/dialled-source.js';
+import { grpcFrame, startHttp2Source } from '../support/dialled-source.js';
 import { startFaultProxy } from '../interop/peers/fault-proxy.js';
 import { watchTimers } from '../support/live-timers.js';
 import { startRawServer } from '../support/raw-server.js';
@@ -357,4 +357,51 @@ t.test('TLS', { skip: await opensslMissing() }, async (t) => {
     else t.match(came, { code: 14 }, `${title}: no byte of configuration is accepted`);
     attempt.cancel();
   }
+});
+
+t.test('a paused stream takes no more than two messages; after the pause all come', async (t) => {
+  const count = 40;
+  const messageBytes = 100_000;
+  let taken = 0;
+  const port = await startHttp2Source(t, (stream) => {
+    stream.resume();
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+    const sendOne = (): void => {
+      if (taken === count) return;
+      stream.write(grpcFrame(Buffer.alloc(messageBytes)), () => {
+        taken++;
+        sendOne();
+      });
+    };
+    sendOne();
+  });
+  let received = 0;
+  const attempt = grpcTransport.dial(
+    sourceAt(port, { maxReceiveBytes: messageBytes }),
+    NO_IDENTITY,
+    {
+      onMessage: () => {
+        if (++received === 1) attempt.pause?.();
+      },
+      onBlocked: () => undefined,
+      onWritable: () => {
+        attempt.send({ typeUrl: '', bytes: Buffer.from('request') });
+      },
+      onAlive: () => undefined,
+      onTypeUnserved: () => undefined,
+      onEnd: () => undefined,
+    },
+  );
+  t.teardown(() => {
+    attempt.cancel();
+  });
+  await until('the first one has come', () => received === 1);
+  let takenBefore: number;
+  do {
+    takenBefore = taken;
+    await pause(200);
+  } while (taken > takenBefore);
+  t.ok(taken <= 3, `${taken} messages were taken, one of them into the windows of HTTP/2`);
+  attempt.resume?.();
+  await until('all have come', () => received === count);
 });
