@@ -7,8 +7,8 @@
  * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
  *
- * A step `beside` others gets at the lowest priority what they leave of the cores. It has ended before the next step that is
- * `quiet`, and before the end.
+ * A step `beside` others gets at the lowest priority what they leave of the cores. It pauses during steps that are `quiet`, and
+ * ends before the end.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -41,6 +41,7 @@ const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
 // Tests that compare times or memory, or count calls with a deadline. They run without others, or with few.
 const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
 const isFailover = (file) => /interop\/failover\./.test(file);
+const isOfFirstHalf = (file) => /interop\/(nats|grpc-restart)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
 // Attacks whose longest turn is so near the bar that a test on the other core would decide.
 const isNearBar = (file) =>
@@ -73,6 +74,21 @@ const isShort = (file) => !/integration\/(memory|churn)\./.test(file);
 
 const steps = [
   { tier: 'build', title: 'build', run: () => [['npm', 'run', '--silent', 'build']] },
+  // A million messages per type in CI; elsewhere 10,000, which catch recent breakage.
+  {
+    tier: 'fuzz',
+    title: 'fuzzing',
+    run: () => [['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])]],
+    beside: true,
+  },
+  // CI only: too slow to run on each change.
+  {
+    tier: 'simulation',
+    title: 'simulation of 10,000 seeds',
+    run: () => [['node', 'build/test/sim/main.js']],
+    isFor: CI,
+    beside: true,
+  },
   {
     tier: 'checks',
     title: 'lint, format and dependency rules',
@@ -106,14 +122,6 @@ const steps = [
     tier: 'simulation',
     title: 'simulation',
     run: () => [tap(units(ofSimulation), ...alone)],
-  },
-  // CI only: too slow to run on each change.
-  {
-    tier: 'simulation',
-    title: 'simulation of 10,000 seeds',
-    run: () => [['node', 'build/test/sim/main.js']],
-    isFor: CI,
-    beside: true,
   },
   {
     tier: 'integration',
@@ -153,13 +161,6 @@ const steps = [
     isFor: isAttacked,
     isQuiet: true,
   },
-  // A million messages per type in CI; elsewhere 10,000, which catch recent breakage.
-  {
-    tier: 'fuzz',
-    title: 'fuzzing',
-    run: () => [['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])]],
-    beside: true,
-  },
   // Outside CI, tests of a missing tool are skipped with a message.
   {
     tier: 'interop',
@@ -175,11 +176,12 @@ const steps = [
   {
     tier: 'interop',
     title: 'tests with real peers that compare times',
-    // Each uses less than a core, and its deadlines are seconds.
+    // Each uses less than a core, and its deadlines are seconds. Two halves of equal length.
     run: () => [
+      tap(tests('interop', isOfFirstHalf), ...alone),
       tap(
-        tests('interop', (file) => isTimed(file) && !isFailover(file)),
-        ...several(2),
+        tests('interop', (file) => isTimed(file) && !isFailover(file) && !isOfFirstHalf(file)),
+        ...alone,
       ),
     ],
   },
@@ -209,6 +211,12 @@ if (words.length > 0 && !wanted.has('attacks')) {
 
 let passed = 0;
 let failed = 0;
+let exitCode = 0;
+/** The processes of steps beside others. */
+const besideOthers = new Set();
+const signalThose = (signal) => {
+  for (const child of besideOthers) child.kill(signal);
+};
 const failures = [];
 
 /** The last line of tap's output with totals sums up all files. A failed assertion precedes its test and file. */
@@ -222,11 +230,14 @@ function countResults(tapOutput) {
 }
 
 /** Runs one command, forwards its output, and adds tap's totals to `passed` and `failed`. */
-function perform([command, ...args]) {
+function perform([command, ...args], beside) {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: process.env });
+    const all = beside ? ['nice', '-n', '19', command, ...args] : [command, ...args];
+    const child = spawn(all[0], all.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
+    if (beside) besideOthers.add(child);
     child.stdout.pipe(process.stdout, { end: false });
     child.on('close', (code) => {
+      besideOthers.delete(child);
       const output = args.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
       if (output !== undefined && existsSync(output)) countResults(readFileSync(output, 'utf8'));
       resolve(code ?? 1);
@@ -237,36 +248,34 @@ function perform([command, ...args]) {
 const isWanted = ({ tier, isFor = true }) =>
   isFor && (wanted.size === 0 || tier === 'build' || wanted.has(tier));
 
-/** @returns the highest exit code of its commands, which run concurrently */
-async function runStep({ title, run, beside }) {
+/** Runs its commands concurrently. Their highest exit code becomes that of this process, unless the step may fail. */
+async function runStep({ title, run, beside, mayFail }) {
   const startedMs = performance.now();
   console.log(`\n=== ${title}${beside ? ', beside the next steps' : ''}`);
   mkdirSync('build/tap', { recursive: true });
-  const commands = beside ? run().map((command) => ['nice', '-n', '19', ...command]) : run();
-  const exitCode = Math.max(0, ...(await Promise.all(commands.map(perform))));
+  const ends = run().map((command) => perform(command, beside));
+  const code = Math.max(0, ...(await Promise.all(ends)));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
-  if (exitCode > 0) console.log(`=== ${title} failed`);
-  return exitCode;
+  if (code === 0) return;
+  if (beside && exitCode > 0) console.log(`=== ${title} ended early: another step failed`);
+  else console.log(`=== ${title} failed`);
+  if (mayFail) console.log('=== tests that depend on it are skipped');
+  else exitCode = Math.max(exitCode, code);
 }
 
-let exitCode = 0;
-let besides = [];
-const endOfBesides = async () => {
-  exitCode = Math.max(exitCode, ...(await Promise.all(besides)));
-  besides = [];
-};
+const besides = [];
 for (const step of steps.filter(isWanted)) {
-  if (step.isQuiet) await endOfBesides();
   if (exitCode > 0) break;
   if (step.beside) {
     besides.push(runStep(step));
     continue;
   }
-  const stepCode = await runStep(step);
-  if (stepCode > 0 && step.mayFail) console.log('=== tests that depend on it are skipped');
-  else exitCode = Math.max(exitCode, stepCode);
+  if (step.isQuiet) signalThose('SIGSTOP');
+  await runStep(step);
+  signalThose('SIGCONT');
 }
-await endOfBesides();
+if (exitCode > 0) signalThose('SIGTERM');
+await Promise.all(besides);
 for (const line of failures) console.log(line);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);
 process.exit(exitCode);
