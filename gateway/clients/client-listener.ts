@@ -94,7 +94,9 @@ export class ClientListener {
         this.#guard(socket, () => {
           const { alpnProtocol } = socket;
           if (socket.destroyed) return;
-          if (alpnProtocol === false) this.#decide(socket, protocolOf);
+          // The listener closed during the handshake: nobody would tell this client to leave.
+          if (this.#isClosing) socket.destroy();
+          else if (alpnProtocol === false) this.#decide(socket, protocolOf);
           else this.#handOver(socket, alpnProtocol === 'h2' ? 'http2' : 'http1');
         });
       });
@@ -180,11 +182,6 @@ export class ClientListener {
   #handOver(socket: Socket, kind: Kind): void {
     // It may have been closed while it waited.
     if (socket.destroyed) return;
-    // Its TLS handshake was under way when the listener closed: nobody would tell its client to leave.
-    if (this.#isClosing) {
-      socket.destroy();
-      return;
-    }
     const furtherBytes = Math.max(0, socket.readableLength - ORDINARY_FIRST_BYTES);
     this.#options.turns.charge((furtherBytes / 1_024) * FURTHER_KIB_COST_MS);
     if (kind === 'tls') {

@@ -226,14 +226,9 @@ class Connection implements CallConnection {
   readonly certificate: ClientCertificate | undefined;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
   readonly #resets = new TokenBucket(RESETS);
-  readonly #unreadParts = new UnreadParts(
-    () => {
-      this.#reading.noteEvent();
-    },
-    () => {
-      this.#calm('the client sent too many small DATA frames');
-    },
-  );
+  readonly #unreadParts = new UnreadParts(() => {
+    this.#reading.noteEvent();
+  });
   #unknownMethods: Set<string> = noSet();
 
   constructor(

@@ -1,39 +1,38 @@
 /**
  * The parts of requests that wait in the streams of one connection. Node keeps a buffer for each DATA frame that a stream has
- * not read, some 150 bytes, and a frame may carry one byte: the flow-control window of 64 KiB took 10 MB.
+ * not read, some 150 bytes, and a frame may carry one byte: the flow-control window of 64 KiB took 10 MB. So where many parts
+ * wait, those of each stream become one.
  */
 import type { Duplex } from 'node:stream';
 
-/**
- * Parts that may wait. In a full window these have 32 bytes each, fewer than any request of xDS. A count.
- */
+/** Parts that wait beside the first of each stream, before those of each stream become one. A count. */
 const MAX_UNREAD_PARTS = 2_048;
 
 /** Parts that arrive between two counts of those that wait. A count. */
 const PARTS_PER_LOOK = 256;
 
 /** The list of the parts of Node's stream, below its public interface. */
-interface Parts {
-  readonly _readableState?: {
-    readonly buffer?: { readonly length: number };
-    /** Since Node.js 22: those before it have been read. */
-    readonly bufferIndex?: number;
-  };
+interface Parts extends Iterable<Buffer> {
+  length: number;
+  push(part: Buffer): unknown;
+  /** Until Node.js 20 the list is a class, later an array. */
+  clear?(): void;
+}
+
+interface StreamState {
+  readonly buffer?: Parts;
+  /** Since Node.js 22: those before it have been read. */
+  bufferIndex?: number;
 }
 
 export class UnreadParts {
   readonly #onPart: () => void;
-  readonly #onTooMany: () => void;
   readonly #streams = new Set<Duplex>();
   #arrived = 0;
 
-  /**
-   * @param onPart a part has arrived, read or not
-   * @param onTooMany more parts wait than may; may be called again
-   */
-  constructor(onPart: () => void, onTooMany: () => void) {
+  /** @param onPart a part has arrived, read or not */
+  constructor(onPart: () => void) {
     this.#onPart = onPart;
-    this.#onTooMany = onTooMany;
   }
 
   /**
@@ -58,19 +57,31 @@ export class UnreadParts {
   #look(): void {
     this.#arrived = 0;
     let waiting = 0;
-    for (const stream of this.#streams) waiting += partsOf(stream);
-    if (waiting > MAX_UNREAD_PARTS) this.#onTooMany();
+    for (const stream of this.#streams) waiting += Math.max(0, partsOf(stream) - 1);
+    if (waiting > MAX_UNREAD_PARTS) for (const stream of this.#streams) joinParts(stream);
   }
 }
 
+function stateOf(stream: Duplex): StreamState | undefined {
+  return (stream as { readonly _readableState?: StreamState })._readableState;
+}
+
 function partsOf(stream: Duplex): number {
-  const { _readableState: state } = stream as Parts;
+  const state = stateOf(stream);
   return (state?.buffer?.length ?? 0) - (state?.bufferIndex ?? 0);
 }
 
-/** Those that came with the stream's headers become one. */
+/**
+ * Not by `read` and `unshift`: Node would open the stream's window again, and a refused stream that was read once
+ * would never close.
+ */
 function joinParts(stream: Duplex): void {
-  if (partsOf(stream) < 2) return;
-  const joined = stream.read() as Buffer | null;
-  if (joined) stream.unshift(joined);
+  const state = stateOf(stream);
+  if (!state?.buffer || partsOf(stream) < 2) return;
+  const { buffer } = state;
+  const joined = Buffer.concat([...buffer].slice(state.bufferIndex ?? 0));
+  if (buffer.clear) buffer.clear();
+  else buffer.length = 0;
+  if (state.bufferIndex !== undefined) state.bufferIndex = 0;
+  buffer.push(joined);
 }

@@ -21,7 +21,15 @@ import { STATUS_CODE } from '../../protos/discovery.js';
 import { openAdsCall } from '../support/ads-call.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { grpcFrame } from '../support/dialled-source.js';
-import { ADS_HEADERS, frame, FRAME, headersFrame, HostileHttp2 } from '../support/hostile-http2.js';
+import {
+  ADS_HEADERS,
+  FLAG,
+  frame,
+  FRAME,
+  headersFrame,
+  HostileHttp2,
+  PREFACE,
+} from '../support/hostile-http2.js';
 import { NO_ERROR, openHttp2Call } from '../support/http2-call.js';
 import { startStreamServer, type StreamServer } from '../support/served-streams.js';
 import { until, within } from '../support/until.js';
@@ -470,6 +478,22 @@ for (const first of ['client', 'server'] as const) {
     },
   );
 }
+
+t.test('a refused stream closes, also if parts of its request came with its headers', async (t) => {
+  const server = await startStreamServer();
+  const client = await HostileHttp2.connect(server.port);
+  const part = frame(FRAME.data, 0, 1, FIRST);
+  const unknown = ADS_HEADERS.map(([key, value]): [string, string] => [
+    key,
+    key === ':path' ? '/no.Such/Method' : value,
+  ]);
+  const settings = frame(FRAME.settings, 0, 0, Buffer.alloc(0));
+  client.send(PREFACE, settings, headersFrame(1, unknown), part, part);
+  await until('it is refused', () => client.of(1).length > 0);
+  client.send(frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(0)));
+  await within('the server has stopped', 5_000, server.stop(LONG_MS));
+  t.pass();
+});
 
 t.test(
   'a shutdown cuts a connection that has not read everything after the grace time',
