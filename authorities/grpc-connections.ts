@@ -7,6 +7,8 @@
  * then is the peer's bound of concurrent streams known: node:http2 queues further ones silently.
  */
 import { createHash } from 'node:crypto';
+import { isIP } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import type { GrpcSourceSpec } from '../config/model.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
@@ -380,6 +382,7 @@ class PassingCredentials extends grpc.ChannelCredentials {
     ...args: Parameters<grpc.ChannelCredentials['_createSecureConnector']>
   ): SecureConnector {
     const connector = this.#inner._createSecureConnector(...args);
+    forgetNameOfAddress(connector);
     return {
       connect: (socket) => connector.connect(socket),
       waitForReady: () =>
@@ -392,4 +395,14 @@ class PassingCredentials extends grpc.ChannelCredentials {
       },
     };
   }
+}
+
+/**
+ * grpc-js 1.14 sends the target's address as the TLS server name, which must not be one (RFC 6066, section 3): Node.js 26
+ * refuses to connect. Without the name, Node compares the address with the certificate, as before.
+ */
+function forgetNameOfAddress(connector: SecureConnector): void {
+  const { connectionOptions } = connector as { connectionOptions?: ConnectionOptions };
+  if (connectionOptions && isIP(connectionOptions.servername ?? '') > 0)
+    connectionOptions.servername = '';
 }

@@ -43,12 +43,15 @@ export function readPreface<Kind>(
   };
   const look = (): void => {
     try {
-      const chunk = socket.read() as Buffer | null;
-      if (chunk === null) return;
-      // Nearly always the first chunk decides. A copy of it would cost most of the turn in a storm.
-      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-      const kind = kindOf(seen);
-      if (kind === undefined) return;
+      let kind: Kind | undefined;
+      while (kind === undefined) {
+        // Since Node.js 26, one of several chunks that wait.
+        const chunk = socket.read() as Buffer | null;
+        if (chunk === null) return;
+        // Nearly always the first chunk decides. A copy of it would cost most of the turn in a storm.
+        seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+        kind = kindOf(seen);
+      }
       forget();
       socket.unshift(seen);
       onDecided(kind);
