@@ -4,10 +4,12 @@
  * Method: real sockets on loopback, certificates made for the test, one attempt at a time.
  */
 import { readFile, writeFile, mkdtemp, rm } from 'node:fs/promises';
-import { constants, type ServerHttp2Stream } from 'node:http2';
+import { once } from 'node:events';
+import { constants, createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
@@ -358,6 +360,44 @@ t.test('TLS', { skip: await opensslMissing() }, async (t) => {
     attempt.cancel();
   }
 });
+
+t.test(
+  'an address is compared with the certificate, and is no server name (RFC 6066, 3)',
+  { skip: await opensslMissing() },
+  async (t) => {
+    const ca = await createCertificateAuthority();
+    t.teardown(() => ca.remove());
+    for (const [address, accepted] of [
+      ['127.0.0.1', true],
+      ['127.0.0.2', false],
+    ] as const) {
+      const pair = await ca.issue({ name: `of-${address}`, ipAddresses: [address] });
+      const [cert, key] = [await readFile(pair.cert), await readFile(pair.key)];
+      const server = createSecureServer({ cert, key });
+      t.teardown(() => server.close());
+      const names: unknown[] = [];
+      server.on('secureConnection', (socket: TLSSocket & { readonly servername?: unknown }) => {
+        names.push(socket.servername);
+      });
+      server.on('stream', (stream) => {
+        stream.on('error', () => undefined);
+        stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+        stream.write(grpcFrame(Buffer.from('config')));
+      });
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const tls: ClientTlsSpec = { rootCertsFile: ca.ca, requiredSans: [] };
+      const { port } = server.address() as AddressInfo;
+      const { attempt, first } = dial(t, sourceAt(port, { tls }), Buffer.from('x'));
+      const came = await first;
+      if (accepted) t.same(came, Buffer.from('config'));
+      else t.match(came, { code: 14, message: /127\.0\.0\.1/ });
+      // The gateway may leave before the server has seen the end of the handshake.
+      const sent = names.filter((name) => name !== false);
+      t.strictSame(sent, [], 'no name was sent');
+      attempt.cancel();
+    }
+  },
+);
 
 t.test('a paused stream takes no more than two messages; after the pause all come', async (t) => {
   const count = 40;
