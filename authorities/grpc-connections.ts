@@ -401,7 +401,7 @@ class PassingCredentials extends grpc.ChannelCredentials {
  * grpc-js 1.14 sends the target's address as the TLS server name, which must not be one (RFC 6066, section 3): Node.js 26
  * refuses to connect. Without the name, Node compares the address with the certificate, as before.
  */
-function forgetNameOfAddress(connector: SecureConnector): void {
+export function forgetNameOfAddress(connector: SecureConnector): void {
   const { connectionOptions } = connector as { connectionOptions?: ConnectionOptions };
   if (connectionOptions && isIP(connectionOptions.servername ?? '') > 0)
     connectionOptions.servername = '';

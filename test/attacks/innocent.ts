@@ -4,12 +4,12 @@
  */
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { once } from 'node:events';
-import * as grpc from '@grpc/grpc-js';
 import { assignmentBody } from '../interop/peers/siege.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { pause, until } from '../support/until.js';
+import { sslByAddress } from '../support/ssl-by-address.js';
 
 /** The authority of the innocent client's source. */
 export const INNOCENT = 'innocent.example.com';
@@ -90,7 +90,7 @@ async function serve(): Promise<void> {
   const subscribe = async ({ subscribeAt: port, ca }: Subscribe): Promise<void> => {
     client = new DeltaClient({
       port,
-      ...(ca !== undefined && { credentials: grpc.credentials.createSsl(Buffer.from(ca)) }),
+      ...(ca !== undefined && { credentials: sslByAddress(Buffer.from(ca)) }),
     });
     client.subscribe(TYPE_URLS.assignment, [NAME]);
     await change(client, 1);

@@ -40,6 +40,7 @@ import { CDS, EDS, cds, eds } from '../support/mesh-names.js';
 import { openRefusingClient } from '../support/refusing-client.js';
 import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { until } from '../support/until.js';
+import { sslByAddress } from '../support/ssl-by-address.js';
 
 t.setTimeout(60_000);
 
@@ -286,8 +287,8 @@ t.test(
     const [ca, key, cert] = [own.ca, mine.key, mine.cert].map((path) => readFileSync(path));
     const fetch = (credentials: grpc.ChannelCredentials) =>
       new AdminGrpcClient(t, admin, { credentials }).unary(CSDS_FETCH, NOTHING);
-    t.match(await fetch(grpc.credentials.createSsl(ca, key, cert)), { code: 0 });
-    t.match(await fetch(grpc.credentials.createSsl(ca)), { code: STATUS_CODE.unavailable });
+    t.match(await fetch(sslByAddress(ca, key, cert)), { code: 0 });
+    t.match(await fetch(sslByAddress(ca)), { code: STATUS_CODE.unavailable });
     t.match(await fetch(grpc.credentials.createInsecure()), { code: STATUS_CODE.unavailable });
     const [host = '', port = ''] = admin.split(':');
     for (const [offered, chosen] of [

@@ -19,6 +19,7 @@ import { startGateway, type StartedGateway } from '../support/identity-gateway.j
 import { IdentityUpstream, ownerIn } from '../support/identity-upstream.js';
 import { TYPE_URLS } from '../support/mesh.js';
 import { until } from '../support/until.js';
+import { sslByAddress } from '../support/ssl-by-address.js';
 
 const CDS = TYPE_URLS.cluster;
 const XFCC = 'x-forwarded-client-cert';
@@ -47,7 +48,7 @@ async function startTlsGateway(
 }
 
 const credentialsOf = (ca: CertificateAuthority, pair: CertificatePaths): grpc.ChannelCredentials =>
-  grpc.credentials.createSsl(readFileSync(ca.ca), readFileSync(pair.key), readFileSync(pair.cert));
+  sslByAddress(readFileSync(ca.ca), readFileSync(pair.key), readFileSync(pair.cert));
 
 function open(t: Test, port: number, credentials: grpc.ChannelCredentials): DeltaClient {
   const node = encodeNode({ id: 'n', cluster: '', userAgentName: '', userAgentVersion: '' });

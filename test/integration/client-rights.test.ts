@@ -23,6 +23,7 @@ import { runHere } from '../support/program.js';
 import { startFaultProxy } from '../interop/peers/fault-proxy.js';
 import { AUDIENCE, ISSUER, TokenIssuer } from '../support/token-issuer.js';
 import { until } from '../support/until.js';
+import { sslByAddress } from '../support/ssl-by-address.js';
 
 t.setTimeout(120_000);
 
@@ -85,7 +86,7 @@ const tlsFlags = ({ ca }: { readonly ca: string }, { cert, key }: Pair): readonl
 ];
 
 const credentialsOf = ({ ca }: { readonly ca: string }, { cert, key }: Pair) =>
-  grpc.credentials.createSsl(readFileSync(ca), readFileSync(key), readFileSync(cert));
+  sslByAddress(readFileSync(ca), readFileSync(key), readFileSync(cert));
 
 t.test(
   'a certificate decides what its client gets, whatever its Node says (invariant 23)',

@@ -33,6 +33,7 @@ import {
 import { NO_ERROR, openHttp2Call } from '../support/http2-call.js';
 import { startStreamServer, type StreamServer } from '../support/served-streams.js';
 import { until, within } from '../support/until.js';
+import { sslByAddress } from '../support/ssl-by-address.js';
 
 const FIRST = grpcFrame(Buffer.from('first'));
 /** More than the buffers of two sockets. */
@@ -535,12 +536,8 @@ t.test('TLS', { skip: await opensslMissing() }, async (t) => {
     new grpc.Client(
       `127.0.0.1:${server.port}`,
       cert
-        ? grpc.credentials.createSsl(
-            readFileSync(ca.ca),
-            readFileSync(cert.key),
-            readFileSync(cert.cert),
-          )
-        : grpc.credentials.createSsl(readFileSync(ca.ca)),
+        ? sslByAddress(readFileSync(ca.ca), readFileSync(cert.key), readFileSync(cert.cert))
+        : sslByAddress(readFileSync(ca.ca)),
     );
   for (const [what, cert, isServed] of [
     ['a client certificate of the CA is served', client, true],

@@ -7,6 +7,7 @@ import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { connectionWords, statusWords } from '../../../authorities/connection-words.js';
 import { createCertificateAuthority, opensslMissing } from '../../support/certificates.js';
+import { sslByAddress } from '../../support/ssl-by-address.js';
 
 /** Serves nothing. @returns host:port */
 async function serverWith(t: Test, credentials: grpc.ServerCredentials): Promise<string> {
@@ -60,11 +61,11 @@ t.test('a connection that TLS prevents is an error with a remedy', { skip }, asy
   const tls = await serverWith(t, grpc.ServerCredentials.createSsl(null, [pair]));
   const mutual = await serverWith(t, grpc.ServerCredentials.createSsl(roots, [pair], true));
   const plain = await serverWith(t, grpc.ServerCredentials.createInsecure());
-  const trusting = grpc.credentials.createSsl(roots);
+  const trusting = sslByAddress(roots);
   const words = async (...given: Parameters<typeof detailsFrom>): Promise<string> =>
     statusWords(await detailsFrom(...given));
 
-  const foreign = grpc.credentials.createSsl(readFileSync(other.ca));
+  const foreign = sslByAddress(readFileSync(other.ca));
   t.match(await words(t, tls, foreign), /no CA of this source signed.*\(correct tls\.ca;/);
   t.match(await words(t, plain, trusting), /does not speak TLS.*insecure: true/);
   t.match(await words(t, tls, grpc.credentials.createInsecure()), /if it wants TLS, leave out/);
