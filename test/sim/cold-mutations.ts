@@ -59,12 +59,6 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    title: 'cold: a claimed name goes while its source reads the response that brings it',
-    file: `${AUTHORITIES}/failover/failover-group.ts`,
-    from: 'isAsked && source.isMidResponse !== true;',
-    to: 'isAsked;',
-  },
-  {
     title: 'cold: no deletion guard for claimed names',
     file: `${GATEWAY}/delta/claims.ts`,
     from: 'new RemovalHold({ ...policy.deletionGuard, all: true });',

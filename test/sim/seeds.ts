@@ -142,12 +142,6 @@ const OF_LISTS: readonly SeedSpec[] = [
   withoutPortions(1111),
 ];
 
-/** Found in worlds with all features. */
-const LAST: readonly SeedSpec[] = [
-  // A claimed name was removed while the response that brought it back was read in portions.
-  plain(3_007_443),
-];
-
 const AFTER_RIGHTS = [...LIST_PARTS, ...RARE_PARTS];
 const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...AFTER_RIGHTS];
 const AFTER_LATEST = [...VARIANT_PARTS, ...AFTER_SOTW_SOURCES];
@@ -162,7 +156,6 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
   ...OF_RIGHTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_RIGHTS] })),
   ...OF_LISTS.map(({ seed, without }) => ({ seed, without: [...without, ...RARE_PARTS] })),
-  ...LAST,
 ];
 
 /** @param without features that the worlds leave out */

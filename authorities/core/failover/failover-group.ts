@@ -201,13 +201,12 @@ export class FailoverGroup {
     });
   }
 
-  /** Is the primary in use and live, has it answered this name on its present stream, and is all that it sent handled? */
+  /** Is the primary in use and live, and has it answered this name on its present stream? */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const { source, mapping } = this.#candidate(0);
     const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
     const isUsed = this.#failover.active === 0 && this.#resources.hasMoved(typeUrl, name);
-    // A response that is read in portions may correct the answer (seed 3007443).
-    return isUsed && source.facts().live && isAsked && source.isMidResponse !== true;
+    return isUsed && source.facts().live && isAsked;
   }
 
   /**

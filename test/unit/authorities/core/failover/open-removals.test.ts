@@ -376,20 +376,6 @@ t.test('an old-style name is current only when all entries answer now', (t) => {
   t.end();
 });
 
-t.test('a name is not current while its source reads a response, which may bring it', (t) => {
-  const map = mapOf({ authorities: { cloud: { sources: ['c'] } } });
-  const driver = new FederationDriver(map, { portionBytes: 1 });
-  const name = askedName(thing('cloud', 'x'));
-  driver.watching(thing('cloud', 'x'));
-  driver.advance(WHOLE_MS);
-  t.ok(driver.federation.isCurrent(THING, name), 'the source lacks it');
-  driver.publish('c', thing('cloud', 'x'), 'there');
-  t.notOk(driver.federation.isCurrent(THING, name));
-  driver.advance(1);
-  t.ok(driver.federation.isCurrent(THING, name));
-  t.end();
-});
-
 // ---- in portions -----------------------------------------------------------------------------
 
 const guard: DeletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' };
