@@ -33,15 +33,17 @@ authorities: { cloud.test: { sources: [files] } }
 
 type Line = Record<string, unknown> & { readonly event: string };
 
-function start(t: Test, args: readonly string[] = []) {
+function start(t: Test, args: readonly string[] = [], nodeArgs: readonly string[] = []) {
   const directory = mkdtempSync(join(tmpdir(), 'tributary-serve-'));
   mkdirSync(join(directory, 'files'));
   const file = join(directory, 'map.yaml');
   writeFileSync(file, MAP);
   const ports = ['--client-port', '0', '--admin-port', '0'];
+  // The test runner's hooks, which it adds to NODE_OPTIONS of every child, handle signals, too.
+  const node = ['--unset=NODE_OPTIONS', process.execPath, ...nodeArgs];
   const child = spawn(
-    process.execPath,
-    [program, 'serve', '--authority-map', file, ...ports, ...args],
+    'env',
+    [...node, program, 'serve', '--authority-map', file, ...ports, ...args],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   t.teardown(() => {
@@ -66,6 +68,30 @@ function start(t: Test, args: readonly string[] = []) {
   };
   return { child, exit, file, lines, said, errors: () => stderr };
 }
+
+t.test('a SIGHUP while the gateway starts does not end it', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'tributary-early-'));
+  t.teardown(() => {
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const preload = join(directory, 'preload.mjs');
+  // As soon as the process handles the signal.
+  writeFileSync(
+    preload,
+    `const timer = setInterval(() => {
+      if (process.listenerCount('SIGHUP') === 0) return;
+      clearInterval(timer);
+      process.kill(process.pid, 'SIGHUP');
+      console.log(JSON.stringify({ event: 'hung_up' }));
+    }, 1);`,
+  );
+  const { child, exit, lines, said } = start(t, [], ['--import', preload]);
+  await said('gateway_ready');
+  const early = lines.findIndex(({ event }) => event === 'hung_up');
+  t.ok(early >= 0 && early < lines.findIndex(({ event }) => event === 'gateway_ready'));
+  child.kill('SIGTERM');
+  t.strictSame(await exit, [0, null]);
+});
 
 t.test(
   'one ready line with addresses and authorities; SIGHUP reloads; SIGTERM ends with 0',

@@ -256,6 +256,8 @@ export class Instance {
   #armTimer(): void {
     const dueMs = this.federation.nextDeadlineMs(this.nowMs) ?? Infinity;
     if (dueMs === this.#timerDueMs) return;
+    // What is due already waits for one turn, however much comes meanwhile.
+    if (dueMs <= this.nowMs && this.#timerDueMs <= this.nowMs) return;
     this.#timerDueMs = dueMs;
     const armed = ++this.#timer;
     if (dueMs === Infinity) return;

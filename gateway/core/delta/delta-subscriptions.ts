@@ -394,6 +394,7 @@ export class DeltaSubscriptions
   readonly awaitsReplacement = false;
 
   readonly holdsFirstSet = (): boolean => false;
+  readonly guardedUntilMs = undefined;
 
   mayAdd(): boolean {
     return this.hasAdditions;

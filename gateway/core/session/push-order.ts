@@ -10,7 +10,9 @@
  *   is not complete yet, and for the ACK of clusters that are new to the client.
  * - Removals go last, in reverse order of types.
  *
- * Every wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming.
+ * Every wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming. Only while the deletion guard holds
+ * back the first set of clusters of a resuming client do its listeners and routes wait as long, and then for the set:
+ * they could name clusters that only the set brings.
  */
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import type { Unacknowledged } from './unacknowledged.js';
@@ -29,6 +31,8 @@ export interface TypeSubscriptions {
   mayAdd(nowMs: number): boolean;
   /** Is the first set of a resuming client held back, and may it contain clusters that its routes name? */
   holdsFirstSet(nowMs: number): boolean;
+  /** Until when the deletion guard holds it back. Undefined: it does not. */
+  readonly guardedUntilMs: number | undefined;
   /** When content, or removals, began to wait for other types. Undefined: not waiting. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
@@ -70,6 +74,11 @@ export function contentWaitUntil({
   readonly endpoints: TypeSubscriptions | undefined;
 }): number | undefined {
   if (subscriptions.rank !== LISTENER_RANK && subscriptions.rank !== ROUTE_RANK) return undefined;
+  const guardedUntilMs = clusters?.guardedUntilMs ?? -Infinity;
+  if (nowMs < guardedUntilMs) {
+    subscriptions.waitingSinceMs = undefined;
+    return guardedUntilMs;
+  }
   const isUnsent =
     clusters?.holdsFirstSet(nowMs) === true ||
     isAboutToAdd(clusters, nowMs) ||

@@ -61,6 +61,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
   #hasSpoken = false;
   /** Until when the deletion guard holds back the first set. */
   heldUntilMs: number | undefined;
+  isGuarded = false;
 
   /** Results of responses that were withheld because they are too large. */
   #withheld: SotwContent | undefined;
@@ -182,6 +183,10 @@ export class AllRequiredResponses implements Responses, FirstSet {
   holdsFirstSet(nowMs: number): boolean {
     if (this.#of.globs.size === 0) return false;
     return this.isUndecided || nowMs < (this.heldUntilMs ?? -Infinity);
+  }
+
+  get guardedUntilMs(): number | undefined {
+    return this.isGuarded && this.#of.globs.size > 0 ? this.heldUntilMs : undefined;
   }
 
   /** May the client hold resources that no source has answered yet? */

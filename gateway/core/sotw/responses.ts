@@ -43,6 +43,8 @@ export interface Responses {
   readonly isWhole: boolean;
   /** See `TypeSubscriptions`. */
   holdsFirstSet(nowMs: number): boolean;
+  /** See `TypeSubscriptions`. */
+  readonly guardedUntilMs: number | undefined;
   /** See `SotwSubscriptions.blockedUntilMs`. */
   blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined;
   /**

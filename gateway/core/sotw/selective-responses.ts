@@ -71,6 +71,7 @@ class PartialDraft {
 export class SelectiveResponses implements Responses {
   readonly isWhole = false;
   readonly holdsFirstSet = (): boolean => false;
+  readonly guardedUntilMs = undefined;
   /** A response of these types cannot remove a resource. */
   readonly hasRemovals = false;
   readonly #of: SotwSubscriptions;

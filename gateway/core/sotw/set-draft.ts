@@ -31,6 +31,8 @@ class SetDraft {
   /** By name: a list may share members with other collections, and clients reject a response that names a resource twice. */
   readonly #resources = new Map<string, Projection>();
   readonly #tooLarge: Projection[] = [];
+  /** Removed resources that stay for a while. A count. */
+  #lingering = 0;
   readonly #digests: SetDigest[];
   /** Segments with a member that the client subscribes to by its name too. */
   readonly #named: ReadonlySet<Segment>;
@@ -96,7 +98,9 @@ class SetDraft {
         this.#of.names.has(key) ||
         this.#resources.has(key) ||
         this.#of.coveringOf(projection.name, isIncluded);
-      if (!isElsewhere) this.#add(projection, projection);
+      if (isElsewhere) continue;
+      this.#lingering++;
+      this.#add(projection, projection);
     }
   }
 
@@ -112,7 +116,9 @@ class SetDraft {
     // A version without the withheld resources must not be valid for a resume.
     const mark = this.#of.limit.isWithholding(this.#of.typeUrl) ? '+' : '';
     const set = { segments: this.#segments, resources: [...this.#resources.values()] };
-    const versionInfo = `${SetDigest.union(this.#digests)}${mark}.${countOf(set)}`;
+    // Another process must not take the removed resources for losses of its source: they are no part of the count.
+    const count = countOf(set) - this.#lingering;
+    const versionInfo = `${SetDigest.union(this.#digests)}${mark}.${count}`;
     return { ...set, versionInfo, tooLarge: this.#tooLarge };
   }
 }

@@ -43,6 +43,8 @@ export interface FirstSet {
   readonly unreachable: readonly Sample[];
   /** `SetLosses` sets it: until when the set may not be sent; undefined: send now. */
   heldUntilMs: number | undefined;
+  /** `SetLosses` sets it: the deletion guard holds the set back. */
+  isGuarded: boolean;
 }
 
 /** What `SetLosses` found out about the sets of one client. */
@@ -78,7 +80,7 @@ export class SetLosses {
   }
 
   /**
-   * Sets `heldUntilMs` of each set: those that would delete too much have to wait.
+   * Sets `heldUntilMs` and `isGuarded` of each set: those that would delete too much have to wait.
    *
    * @param sets all first sets of one client
    */
@@ -90,6 +92,7 @@ export class SetLosses {
       const { losses } = set;
       all.push(...losses);
       set.heldUntilMs = undefined;
+      set.isGuarded = false;
       if (losses.some(({ lost }) => lost > 0)) losing.push(set);
     }
     if (losing.length === 0) return NOTHING_JUDGED;
@@ -101,8 +104,8 @@ export class SetLosses {
       for (const set of losing) set.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
       return NOTHING_JUDGED;
     }
-    const { untilMs, ...judgement } = this.#judge(all, nowMs);
-    for (const set of losing) set.heldUntilMs = untilMs;
+    const { untilMs, isGuarded, ...judgement } = this.#judge(all, nowMs);
+    for (const set of losing) Object.assign(set, { heldUntilMs: untilMs, isGuarded });
     return judgement;
   }
 
@@ -146,12 +149,12 @@ export class SetLosses {
 
   /**
    * @param losses of all types whose set is known and was not sent on this stream yet
-   * @returns also until when no set that loses something may be sent; undefined: send now
+   * @returns also until when no set that loses something may be sent (undefined: send now), and whether the guard holds back any
    */
   #judge(
     losses: readonly SetLoss[],
     nowMs: number,
-  ): LossJudgement & { readonly untilMs: number | undefined } {
+  ): LossJudgement & { readonly untilMs: number | undefined; readonly isGuarded: boolean } {
     const byAuthority = new Map<string, SetLoss>();
     for (const loss of losses) {
       const { authority } = loss.sample;
@@ -161,6 +164,7 @@ export class SetLosses {
     }
     let untilMs: number | undefined;
     let againMs: number | undefined;
+    let isGuarded = false;
     const guarded: LossJudgement['guarded'][number][] = [];
     for (const [authority, { typeUrl, sample, held, lost: names }] of byAuthority) {
       if (names === 0) continue;
@@ -168,13 +172,14 @@ export class SetLosses {
       const wasGuarded = verdict.isGuarded;
       judge(verdict, names, held, nowMs);
       if (verdict.hasPassed) continue;
+      isGuarded ||= verdict.isGuarded;
       untilMs = Math.max(untilMs ?? 0, verdict.untilMs);
       againMs = Math.min(againMs ?? Infinity, verdict.untilMs);
       if (verdict.isGuarded && !wasGuarded) {
         guarded.push({ authority, names, untilMs: verdict.untilMs });
       }
     }
-    return { untilMs, againMs, guarded };
+    return { untilMs, isGuarded, againMs, guarded };
   }
 
   #verdictOf(typeUrl: string, sample: ResourceName, nowMs: number): Verdict {

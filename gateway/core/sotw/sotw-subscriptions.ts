@@ -194,6 +194,10 @@ export class SotwSubscriptions
     return this.responses.holdsFirstSet(nowMs);
   }
 
+  get guardedUntilMs(): number | undefined {
+    return this.responses.guardedUntilMs;
+  }
+
   mayAdd(nowMs: number): boolean {
     return this.hasAdditions && this.blockedUntilMs(nowMs) === undefined;
   }

@@ -35,6 +35,7 @@ function subscriptions(typeUrl: string, parts: Partial<FakeSubscriptions> = {}):
       return this.hasContent;
     },
     holdsFirstSet: () => false,
+    guardedUntilMs: undefined,
     waitingSinceMs: undefined,
     removalsSinceMs: undefined,
     ...parts,
@@ -103,6 +104,23 @@ t.test('only listeners and routes wait for clusters and endpoints (invariant 6)'
   }
   t.end();
 });
+
+t.test(
+  'listeners and routes wait as long as the deletion guard holds back the clusters, and then for these',
+  (t) => {
+    const guardedUntilMs = 10 * ACK_DEADLINE_MS;
+    const guarded = subscriptions(CDS, { guardedUntilMs, holdsFirstSet: () => true });
+    for (const typeUrl of [LDS, RDS]) {
+      const waiting = subscriptions(typeUrl);
+      for (const nowMs of [0, 2 * ACK_DEADLINE_MS, guardedUntilMs - 1])
+        t.equal(contentWaits(waiting, nowMs, guarded), guardedUntilMs);
+      const clusters = sent(CDS, true, guardedUntilMs);
+      t.equal(contentWaits(waiting, guardedUntilMs, clusters), guardedUntilMs + ACK_DEADLINE_MS);
+    }
+    t.equal(contentWaits(subscriptions(EDS), 0, guarded), undefined);
+    t.end();
+  },
+);
 
 t.test('the wait for new clusters ends with the deadline of their ACK, and with its own', (t) => {
   const listeners = subscriptions(LDS);

@@ -58,6 +58,23 @@ t.test('a version encodes the number of resources in its set', (t) => {
   t.end();
 });
 
+t.test(
+  'a removed resource that stays for a while is not in the number: its source lacks it',
+  (t) => {
+    const { client, directory } = setUp();
+    for (const id of ['a', 'b', 'c']) directory.put(CDS, cds(`g/${id}`), 'v1');
+    client.ask(CDS, cds('g/*'));
+    directory.answer();
+    t.match(client.settle(), [{ versionInfo: /\.3$/ }]);
+    directory.put(CDS, cds('g/d'), 'v1');
+    directory.remove(CDS, cds('g/a'));
+    const [set] = client.pollAll();
+    t.strictSame(set && said(set), ['Cluster', 'g/a=v1', 'g/b=v1', 'g/c=v1', 'g/d=v1']);
+    t.match(set?.versionInfo, /\.3$/);
+    t.end();
+  },
+);
+
 // ---- clients without a version ------------------------------------------------------------------
 
 t.test('a client without a version may hold its first names: it waits at most 3 s', (t) => {
@@ -275,6 +292,28 @@ t.test('a loss that shows only after such a wait has a wait of its own (invarian
   t.strictSame(saidAfter(1_000), [], 'the wait for all clients ends');
   t.strictSame(saidAfter(GUARD_WAIT_MS - 1_001), []);
   t.strictSame(saidAfter(1), [['Cluster'], ['Listener']], 'a wait since the listener showed');
+  t.end();
+});
+
+t.test('routes wait with the clusters that the guard holds back: they may name new ones', (t) => {
+  const { client, directory, saidAfter } = setUp();
+  for (const [typeUrl, name, versionInfo] of [
+    [CDS, cds('g/*'), 'abc.30'],
+    [RDS, rds('r'), 'abc.1'],
+  ] as const) {
+    client.type(typeUrl).names = [name];
+    client.send({ typeUrl, versionInfo, names: [name] });
+  }
+  directory.put(CDS, cds('g/new'), 'v1');
+  directory.put(RDS, rds('r'), 'v2');
+  directory.answer();
+  t.strictSame(saidAfter(0), []);
+  t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+  t.strictSame(saidAfter(GUARD_WAIT_MS - 1), []);
+  t.strictSame(saidAfter(1), [
+    ['Cluster', 'g/new=v1'],
+    ['RouteConfiguration', 'r=v2'],
+  ]);
   t.end();
 });
 

@@ -31,6 +31,7 @@ const KNOWN: Omit<FirstSet, 'losses'> = {
   known: [],
   unreachable: [],
   heldUntilMs: undefined,
+  isGuarded: false,
 };
 
 interface Held extends LossJudgement {
