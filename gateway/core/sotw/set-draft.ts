@@ -98,9 +98,10 @@ class SetDraft {
         this.#of.names.has(key) ||
         this.#resources.has(key) ||
         this.#of.coveringOf(projection.name, isIncluded);
-      if (isElsewhere) continue;
-      this.#lingering++;
-      this.#add(projection, projection);
+      if (!isElsewhere) {
+        this.#lingering++;
+        this.#add(projection, projection);
+      }
     }
   }
 
