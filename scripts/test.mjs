@@ -7,8 +7,8 @@
  * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
  *
- * A step `beside` others gets at the lowest priority what they leave of the cores. It pauses during steps that are `quiet`, and
- * ends before the end.
+ * Steps `beside` others, one after the other, get at the lowest priority what the others leave of the cores. They pause during
+ * steps that are `quiet`.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -214,6 +214,7 @@ let failed = 0;
 let exitCode = 0;
 /** The processes of steps beside others. */
 const besideOthers = new Set();
+let isQuiet = false;
 const signalThose = (signal) => {
   for (const child of besideOthers) child.kill(signal);
 };
@@ -235,6 +236,7 @@ function perform([command, ...args], beside) {
     const all = beside ? ['nice', '-n', '19', command, ...args] : [command, ...args];
     const child = spawn(all[0], all.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
     if (beside) besideOthers.add(child);
+    if (beside && isQuiet) child.kill('SIGSTOP');
     child.stdout.pipe(process.stdout, { end: false });
     child.on('close', (code) => {
       besideOthers.delete(child);
@@ -263,19 +265,21 @@ async function runStep({ title, run, beside, mayFail }) {
   else exitCode = Math.max(exitCode, code);
 }
 
-const besides = [];
+let besides = Promise.resolve();
 for (const step of steps.filter(isWanted)) {
   if (exitCode > 0) break;
   if (step.beside) {
-    besides.push(runStep(step));
+    besides = besides.then(() => (exitCode > 0 ? undefined : runStep(step)));
     continue;
   }
-  if (step.isQuiet) signalThose('SIGSTOP');
+  isQuiet = step.isQuiet === true;
+  if (isQuiet) signalThose('SIGSTOP');
   await runStep(step);
+  isQuiet = false;
   signalThose('SIGCONT');
 }
 if (exitCode > 0) signalThose('SIGTERM');
-await Promise.all(besides);
+await besides;
 for (const line of failures) console.log(line);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);
 process.exit(exitCode);

@@ -17,7 +17,7 @@ export const MIB = 1_024 * 1_024;
 
 const PROBE = new URL('./turn-probe.js', import.meta.url).href;
 /** The innocent client before the attack. */
-const CALM_MS = 750;
+const CALM_MS = 300;
 /** Changes after the start are slower, since V8 has not compiled the path yet. */
 const WARM_UP_MS = 1_000;
 

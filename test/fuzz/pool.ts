@@ -57,18 +57,19 @@ export async function runTasks(tasks: readonly Task[], options: PoolOptions): Pr
       });
       let task: Task | undefined;
       let messages = -1;
-      let changedMs = performance.now();
+      // Counted, not measured: a process that is paused does not hang.
+      let unchangedMs = 0;
       const give = (): void => {
         task = tasks[next++];
-        changedMs = performance.now();
+        unchangedMs = 0;
         if (task) worker.postMessage(task);
         else void worker.terminate();
       };
       const watch = setInterval(() => {
-        const nowMs = performance.now();
-        if (progress[PROGRESS.messages] !== messages) changedMs = nowMs;
+        const isUnchanged = progress[PROGRESS.messages] === messages;
+        unchangedMs = isUnchanged ? unchangedMs + WATCH_INTERVAL_MS : 0;
         messages = progress[PROGRESS.messages]!;
-        if (!task || nowMs - changedMs < HANG_MS) return;
+        if (!task || unchangedMs < HANG_MS) return;
         options.onHang(task.target, progress[PROGRESS.seed]!);
         void worker.terminate();
       }, WATCH_INTERVAL_MS);
