@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Before anything else is loaded: a SIGHUP while the gateway starts would end it. What it asks for happens, since the map is read
-// later, or again if it has changed.
+// Before anything else is loaded: a SIGHUP while the gateway starts would end it. It asks to read the map, which the start does,
+// and does again if the file changes meanwhile.
 if (process.argv[2] === 'serve') process.on('SIGHUP', () => undefined);
 
 const { run } = await import('./cli/run.js');

@@ -399,7 +399,7 @@ t.test(
   },
 );
 
-t.test('a paused stream takes no more than two messages; after the pause all come', async (t) => {
+t.test('a paused stream takes one more message; after the pause all come', async (t) => {
   const count = 40;
   const messageBytes = 100_000;
   let taken = 0;
@@ -441,7 +441,7 @@ t.test('a paused stream takes no more than two messages; after the pause all com
     takenBefore = taken;
     await pause(200);
   } while (taken > takenBefore);
-  t.ok(taken <= 3, `${taken} messages were taken, one of them into the windows of HTTP/2`);
+  t.ok(taken <= 2, `${taken} messages were taken, the first one before the pause`);
   attempt.resume?.();
   await until('all have come', () => received === count);
 });

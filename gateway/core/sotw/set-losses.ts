@@ -105,7 +105,10 @@ export class SetLosses {
       return NOTHING_JUDGED;
     }
     const { untilMs, isGuarded, ...judgement } = this.#judge(all, nowMs);
-    for (const set of losing) Object.assign(set, { heldUntilMs: untilMs, isGuarded });
+    for (const set of losing) {
+      set.heldUntilMs = untilMs;
+      set.isGuarded = isGuarded;
+    }
     return judgement;
   }
 

@@ -82,7 +82,7 @@ t.test('of many that wait in all streams of the connection, those of each become
   t.end();
 });
 
-t.test('parts of which some were read become one, too', (t) => {
+t.test('a stream that was read in part loses nothing when its parts are joined', (t) => {
   const { open, send } = start();
   const stream = open();
   send(stream, MOST / 2);
