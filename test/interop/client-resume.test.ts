@@ -242,6 +242,38 @@ t.test(
     }),
 );
 
+for (const apiType of ['DELTA_GRPC', 'GRPC'] as const) {
+  t.test(
+    `an Envoy (${apiType}) that returns while a cluster warms gets no route to a cluster that it lacks (ENVOY 24)`,
+    { skip },
+    (t) =>
+      play(t, { totalResources: 20, apiType }, async (rig) => {
+        const { clientProxy, cloudPlane, gateway, backends, traffic } = rig;
+        const late = xdstpName(cloud, 'cluster', 'edge/late');
+        await cloudPlane.patchResources([edsCluster(cloud, 'edge/late')]);
+        await until('a cluster warms', async () => (await rig.envoyConfig()).warming.has(late));
+        await clientProxy.setMode('refuse');
+        await until('Envoy is away', async () => (await gateway.metric('tributary_clients')) === 0);
+        await cloudPlane.patchResources([
+          edsCluster(cloud, 'edge/next'),
+          assignment(cloud, 'edge/next', backends.onprem),
+        ]);
+        await cloudPlane.patchResources([
+          routeToCluster(cloud, 'edge/ingress', 'edge/next'),
+          assignment(cloud, filler, 30_000),
+        ]);
+        await clientProxy.setMode('pass');
+        await until('Envoy gets endpoints', async () => {
+          const { assignments } = await rig.envoyConfig();
+          return assignments.get(xdstpName(cloud, 'assignment', filler))?.[0] === 30_000;
+        });
+        await traffic.untilOnly('cloud');
+        await cloudPlane.patchResources([assignment(cloud, 'edge/late', backends.onprem)]);
+        await traffic.untilOnly('onprem');
+      }),
+  );
+}
+
 /** A name that no client subscribes is dropped after 30 s, without a trace. */
 const forgetful: RigOptions = {
   totalResources: 20,

@@ -19,6 +19,10 @@ export interface AckManners {
 }
 
 const SHARE_OF_WORLDS = 0.35;
+/** Share of a client's new streams. */
+const WARMING_SHARE = 0.3;
+/** Longer than the gateway waits for it. */
+const LONGEST_WARMING_MS = 20_000;
 
 export class AckHabits {
   readonly #dice: Random;
@@ -63,6 +67,12 @@ export class AckDelays {
 
   get keepsOrder(): boolean {
     return this.#manners.keepsOrder;
+  }
+
+  /** @returns how long a new stream lacks the request for clusters, since one of them warms (ENVOY 24) */
+  warmingMs(): number | undefined {
+    if (this.#isHealed || !this.#dice.chance(WARMING_SHARE)) return undefined;
+    return this.#dice.between(100, LONGEST_WARMING_MS);
   }
 
   heal(): void {

@@ -4,6 +4,7 @@
 import { AckDelays } from './ack-manners.js';
 import type { ClientPort, Instance, ServedStream } from './instance.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
+import { CDS } from './names.js';
 import { Connection } from './network.js';
 import { requesterOf } from './rights.js';
 import { RightsWatch } from './rights-watch.js';
@@ -31,6 +32,8 @@ export class ClientLink {
   /** When it was last connected to an instance, by name. */
   readonly #leftMs = new Map<string, number>();
   #wantsToBeOpen = false;
+  /** Its stream lacks the request for clusters: while one of them warms, it sends none (ENVOY 24). */
+  #isWarming = false;
   /** Delay of its ACKs, and the share of responses that it refuses. */
   ackMs = 0;
   refuses = 0;
@@ -113,9 +116,23 @@ export class ClientLink {
     const resume = withVersions ? this.nextResume : 'none';
     this.nextResume = 'full';
     if (resume !== 'full') this.#log(`resumes with ${resume}`);
-    const requests = this.client.reconnect(instance.process, resume, queue.nowMs);
+    const warmingMs = this.#delays?.warmingMs();
+    this.#isWarming = warmingMs !== undefined;
+    const requests = this.client.reconnect(instance.process, resume, queue.nowMs, this.#isWarming);
     rights.noteClaimed(this.client);
     for (const request of requests) this.#send(request);
+    if (warmingMs === undefined) return;
+    this.#log(`warms a cluster for ${warmingMs} ms`);
+    queue.after(warmingMs, () => {
+      if (this.#open === open) this.#endWarming();
+    });
+  }
+
+  #endWarming(): void {
+    if (!this.#isWarming) return;
+    this.#isWarming = false;
+    const request = this.client.endWarming(this.#site.queue.nowMs);
+    if (request && this.#open) this.#send(request);
   }
 
   /** @param mayReturn it reconnects by itself, like a client whose stream broke */
@@ -147,6 +164,7 @@ export class ClientLink {
 
   #leave({ instance }: Open): void {
     this.#open = undefined;
+    this.#isWarming = false;
     this.#leftMs.set(instance.name, this.#site.queue.nowMs);
   }
 
@@ -163,6 +181,7 @@ export class ClientLink {
   // ---- traffic ------------------------------------------------------------------------------
 
   change(typeUrl: string, subscribe: readonly string[], unsubscribe: readonly string[]): void {
+    if (this.#isWarming && typeUrl === CDS) return;
     this.#log(`+[${subscribe.join(' ')}] -[${unsubscribe.join(' ')}]`);
     const { nowMs } = this.#site.queue;
     const request = this.client.change(typeUrl, subscribe, unsubscribe, nowMs);
@@ -173,6 +192,7 @@ export class ClientLink {
   heal(): void {
     this.refuses = 0;
     this.#delays?.heal();
+    this.#endWarming();
     for (const answer of this.#withheld.splice(0)) answer();
     this.resume();
   }

@@ -11,7 +11,7 @@ import {
   type RequestParts,
 } from './delta-wire.js';
 import { checkNotOlder, checkRemoved, instanceOf, sinceOf } from './held-checks.js';
-import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
+import { checkWarming, DeltaOrder, WHOLE_BYTES } from './delta-order.js';
 import { DeltaStream, type DeltaHeld, type TypeState, type Unanswered } from './delta-state.js';
 import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
 import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
@@ -280,34 +280,53 @@ export class Client implements ModelClient {
   }
 
   /** @returns the first requests on a new stream, in Envoy's order. */
-  reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[] {
+  reconnect(
+    process: string,
+    resume: Resume,
+    nowMs: number,
+    isWarming: boolean,
+  ): readonly Uint8Array[] {
     this.#lastSaid.clear();
     this.#stream = new DeltaStream(process, nowMs);
+    this.#stream.clustersResume = isWarming ? resume : undefined;
     const inOrder = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
-    return inOrder.flatMap(([typeUrl, state]) => {
-      const { subscribed, offered, held } = state;
+    for (const [, { offered, held }] of inOrder) {
       offered.clear();
       for (const [name, one] of held) offered.set(name, one);
-      for (const name of subscribed) {
-        this.#stream.everAsked.add(name);
-        this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
-      }
-      if (subscribed.size === 0) return [];
-      const mayTell = [...held].filter(
-        ([name]) => this.spec.resumesMembers || subscribed.has(name),
-      );
-      const told = new Map(toldVersions(mayTell, resume, this.#dice));
-      for (const [name, { asMember, process: from }] of held) {
-        if (told.has(name)) continue;
-        this.#stream.untold.add(name);
-        this.#excuse(typeUrl, name, !asMember || instanceOf(from) !== instanceOf(process));
-      }
-      for (const name of this.#lies) {
-        const isOurs = partsOf(name).typeUrl === typeUrl && this.#wants(typeUrl, name);
-        if (isOurs) told.set(name, 'never given');
-      }
-      return [this.#encode({ typeUrl, subscribe: [...subscribed], initialVersions: told })];
-    });
+    }
+    const first = inOrder.filter(([typeUrl]) => !isWarming || typeUrl !== CDS);
+    return first.flatMap(([typeUrl, state]) => this.#resume(typeUrl, state, resume) ?? []);
+  }
+
+  endWarming(): Uint8Array | undefined {
+    const { clustersResume } = this.#stream;
+    this.#stream.clustersResume = undefined;
+    return clustersResume && this.#resume(CDS, this.type(CDS), clustersResume);
+  }
+
+  /** @returns the first request for a type on this stream, if the client has subscriptions of the type */
+  #resume(typeUrl: string, state: TypeState, resume: Resume): Uint8Array | undefined {
+    const { subscribed, held } = state;
+    for (const name of subscribed) {
+      this.#stream.everAsked.add(name);
+      this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
+    }
+    if (subscribed.size === 0) return undefined;
+    const mayTell = [...held].filter(([name]) => this.spec.resumesMembers || subscribed.has(name));
+    const told = new Map(toldVersions(mayTell, resume, this.#dice));
+    for (const [name, { asMember, process: from }] of held) {
+      if (told.has(name)) continue;
+      this.#stream.untold.add(name);
+      const { process } = this.#stream;
+      this.#excuse(typeUrl, name, !asMember || instanceOf(from) !== instanceOf(process));
+    }
+    for (const name of this.#lies) {
+      const isOurs = partsOf(name).typeUrl === typeUrl && this.#wants(typeUrl, name);
+      if (isOurs) told.set(name, 'never given');
+    }
+    this.#stream.toldOfClusters ||=
+      typeUrl === EDS && [...told.values()].some((version) => version.includes('.'));
+    return this.#encode({ typeUrl, subscribe: [...subscribed], initialVersions: told });
   }
 
   /** Which held names that the client does not mention are beyond the gateway's knowledge. */
@@ -349,6 +368,7 @@ export class Client implements ModelClient {
       return !isOurs || !this.#lastSaid.isAskedSince(name, held.readRequests);
     });
     this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
+    checkWarming(received, this.#stream, this.spec.name);
     for (const { name, version, body } of resources) {
       if (body === undefined) throw new Violation('wire', `${name} has no content`);
       const taken = this.#take({ typeUrl, name, version, body }, { sentMs, readRequests });

@@ -1,6 +1,7 @@
 /** The state of a delta client: per type, per response, and per stream. */
 import type { Ordered } from './delta-order.js';
 import type { Held } from './model-client.js';
+import type { Resume } from './resumes.js';
 
 export interface DeltaHeld extends Held {
   readonly version: string;
@@ -43,6 +44,10 @@ export class DeltaStream {
   readonly accepted = new Map<string, number>();
   /** Globs that the gateway reported as empty. */
   readonly toldEmpty = new Set<string>();
+  /** While the request for clusters is still to come (ENVOY 24): how the client resumes them. */
+  clustersResume: Resume | undefined;
+  /** The versions of its endpoints say that the client has clusters. */
+  toldOfClusters = false;
   requests = 0;
   saidNode = false;
 

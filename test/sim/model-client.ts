@@ -74,8 +74,19 @@ export interface ModelClient {
   oddRequest(typeUrl: string, kind: number): Uint8Array;
   /** By name: what the versions of sets claim with which its stream started. */
   claimed(): Iterable<readonly [string, Held]>;
-  /** The first requests on a new stream. */
-  reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[];
+  /**
+   * The first requests on a new stream.
+   *
+   * @param isWarming as from an Envoy with a cluster that warms: without the request for clusters (ENVOY 24)
+   */
+  reconnect(
+    process: string,
+    resume: Resume,
+    nowMs: number,
+    isWarming: boolean,
+  ): readonly Uint8Array[];
+  /** The request for clusters, if the stream began without it. */
+  endWarming(nowMs: number): Uint8Array | undefined;
   /** Drops some held resources; the versions that it sends stay. */
   dropSome(dice: Random): void;
   /** The client loses what it holds and will send versions that no server gave it. */

@@ -297,6 +297,12 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if ((!isUnsent && newUntilMs <= nowMs) || nowMs > 0) return undefined;',
   },
   {
+    title: 'listeners and routes do not wait for the request for clusters of a client that returns',
+    file: `${GATEWAY}/session/push-order.ts`,
+    from: 'clusters?.guardedUntilMs ?? clustersAwaitedUntilMs ?? -Infinity',
+    to: 'clusters?.guardedUntilMs ?? -Infinity',
+  },
+  {
     title: 'removals do not wait for their replacements',
     file: `${GATEWAY}/session/push-order.ts`,
     from: 'untilMs = Math.max(untilMs, sentWaitUntil(other, ackDeadlineMs));',

@@ -7,14 +7,14 @@ import { MOST_DRIFT } from './clocks.js';
 import { checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
 import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
-import { CDS, EDS, globOf, isGlob, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
+import { CDS, EDS, globOf, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { mayHaveBeenDenied } from './rights.js';
 import { checkPlaceholder } from './placeholders.js';
 import { Random } from './random.js';
 import { checkFirstMembers } from './sotw-sets.js';
 import { checkErrors, checkKnown } from './said-nothing.js';
-import { SotwOrder } from './sotw-order.js';
+import { checkWarming, SotwOrder } from './sotw-order.js';
 import { SotwSaid } from './sotw-said.js';
 import {
   decodeResponse,
@@ -25,7 +25,7 @@ import {
 } from './sotw-wire.js';
 import type { SotwManners } from './sotw-manners.js';
 import type { Resume } from './resumes.js';
-import { BEFORE_STREAM, newSotw, owes, wants, type Sotw, type SotwHeld } from './sotw-state.js';
+import { newSotw, owes, startStream, wants, type Sotw, type SotwHeld } from './sotw-state.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
 export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl === CDS;
@@ -36,7 +36,6 @@ export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl 
 const SILENCES = ['mute_names', 'slow', 'stall', 'half_open', 'partition', 'black_hole'] as const;
 /** 12 s, shortened by the error of the gateway's clock. */
 const UNANSWERABLE_AFTER_MS = 12_000 * (1 - 2 * MOST_DRIFT);
-const ELSEWHERE = 'elsewhere';
 const NOBODYS = { publications: [], reference: '' };
 
 export class SotwClient implements ModelClient {
@@ -61,6 +60,9 @@ export class SotwClient implements ModelClient {
   #responses = 0;
   #responsesOfStream = 0;
   #firstRequestMs = Infinity;
+  #connectedMs = 0;
+  /** Its request for clusters is still to come (ENVOY 24). */
+  #isWarming = false;
   #process = '';
   /** Number of its present stream. */
   stream = 0;
@@ -283,7 +285,12 @@ export class SotwClient implements ModelClient {
     return this.#encode(typeUrl, { nonce, isRefused: !accept });
   }
 
-  reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[] {
+  reconnect(
+    process: string,
+    resume: Resume,
+    nowMs: number,
+    isWarming: boolean,
+  ): readonly Uint8Array[] {
     this.#nonces.clear();
     this.#order.clear();
     this.#said.clear();
@@ -294,40 +301,29 @@ export class SotwClient implements ModelClient {
     this.#responsesOfStream = 0;
     this.#process = process;
     this.#firstRequestMs = Infinity;
+    this.#connectedMs = nowMs;
+    this.#isWarming = isWarming;
     const all = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
+    for (const [, state] of all) startStream(state, resume);
     const inOrder = this.manners.shuffles ? this.#dice.shuffled(all) : all;
-    return inOrder.flatMap(([typeUrl, state]) => {
-      if (resume === 'none') state.held.clear();
-      if (resume === 'none' || resume === 'unsaid') state.version = '';
-      else if (resume === 'foreign' && state.version !== '') state.version = ELSEWHERE;
-      const isForeign = state.version === ELSEWHERE;
-      state.claims = state.version === '' ? 'nothing' : isForeign ? 'unknown' : 'all';
-      if (state.version === '' || resume === 'foreign') {
-        state.untold.clear();
-        state.left.clear();
-        state.covered = new Set();
-      }
-      state.offered.clear();
-      for (const [name, one] of state.held) state.offered.set(name, one);
-      state.nonce = '';
-      state.lastNonce = '';
-      state.nonceOrder = 0;
-      state.acceptedOrder = 0;
-      state.asked.clear();
-      state.seen.clear();
-      for (const name of state.held.keys()) state.seen.add(name);
-      state.begun.clear();
-      for (const name of state.left.keys()) state.left.set(name, BEFORE_STREAM);
-      state.named.clear();
-      for (const name of state.subscribed) if (!isGlob(name)) state.named.add(name);
-      if (state.subscribed.size === 0) return [];
-      this.#ask(state, [...state.subscribed], nowMs);
-      // While its source is unreachable, the name is in no version of this stream either.
-      if (!isWhole(typeUrl)) {
-        for (const name of state.held.keys()) state.untold.noteMoved(name, this.#requests + 1);
-      }
-      return [this.#encode(typeUrl, {})];
-    });
+    const first = inOrder.filter(([typeUrl]) => !isWarming || typeUrl !== CDS);
+    return first.flatMap(([typeUrl, state]) => this.#resume(typeUrl, state, nowMs) ?? []);
+  }
+
+  endWarming(nowMs: number): Uint8Array | undefined {
+    this.#isWarming = false;
+    return this.#resume(CDS, this.type(CDS), nowMs);
+  }
+
+  /** @returns the first request for a type on this stream, if the client has subscriptions of the type */
+  #resume(typeUrl: string, state: Sotw, nowMs: number): Uint8Array | undefined {
+    if (state.subscribed.size === 0) return undefined;
+    this.#ask(state, [...state.subscribed], nowMs);
+    // While its source is unreachable, the name is in no version of this stream either.
+    if (!isWhole(typeUrl)) {
+      for (const name of state.held.keys()) state.untold.noteMoved(name, this.#requests + 1);
+    }
+    return this.#encode(typeUrl, {});
   }
 
   // ---- responses ----------------------------------------------------------------------------
@@ -370,7 +366,11 @@ export class SotwClient implements ModelClient {
     // A placeholder goes when its name is unsubscribed, even if the glob is still subscribed.
     const standsIn = (name: string): boolean => state.offered.get(name)?.publications.length === 0;
     const went = removed.filter((name) => this.hadContent.has(name) && !standsIn(name));
-    this.#order.check({ typeUrl, resources: arrived.size, removed: went, sentMs });
+    const change = { typeUrl, resources: arrived.size, removed: went, sentMs };
+    this.#order.check(change);
+    const { asked, toldOfClusters } = this.type(EDS);
+    const isTold = toldOfClusters && [...asked.values()].some((one) => one.request <= readRequests);
+    if (this.#isWarming && isTold) checkWarming(change, this.#connectedMs);
     for (const [name, body] of arrived) {
       const taken = this.#take(typeUrl, name, body, written);
       if (taken && isOwed(name)) state.offered.set(name, taken);

@@ -1,6 +1,7 @@
 /** The state of a state-of-the-world client for one type. */
 import type { Held } from './model-client.js';
-import { globOf } from './names.js';
+import { globOf, isGlob } from './names.js';
+import type { Resume } from './resumes.js';
 import { MembersUntold } from './sotw-members.js';
 
 /** `stream`: the number of the client's stream that sent it. */
@@ -43,6 +44,8 @@ export interface Sotw {
    */
   claims: 'all' | 'unknown' | 'nothing';
   version: string;
+  /** The version with which this stream started says that the client has clusters. */
+  toldOfClusters: boolean;
   /** Of the newest acknowledged response, and of the one before. */
   nonce: string;
   lastNonce: string;
@@ -51,6 +54,8 @@ export interface Sotw {
   acceptedOrder: number;
 }
 
+/** A version that no instance gave. */
+const ELSEWHERE = 'elsewhere';
 /** In `left`: the client dropped the name before its stream began. */
 export const BEFORE_STREAM = 0;
 
@@ -67,11 +72,40 @@ export const newSotw = (): Sotw => ({
   named: new Set(),
   claims: 'nothing',
   version: '',
+  toldOfClusters: false,
   nonce: '',
   lastNonce: '',
   nonceOrder: 0,
   acceptedOrder: 0,
 });
+
+/** Prepares the state for a new stream. */
+export function startStream(state: Sotw, resume: Resume): void {
+  if (resume === 'none') state.held.clear();
+  if (resume === 'none' || resume === 'unsaid') state.version = '';
+  else if (resume === 'foreign' && state.version !== '') state.version = ELSEWHERE;
+  const isForeign = state.version === ELSEWHERE;
+  state.claims = state.version === '' ? 'nothing' : isForeign ? 'unknown' : 'all';
+  state.toldOfClusters = state.version.includes('.');
+  if (state.version === '' || resume === 'foreign') {
+    state.untold.clear();
+    state.left.clear();
+    state.covered = new Set();
+  }
+  state.offered.clear();
+  for (const [name, one] of state.held) state.offered.set(name, one);
+  state.nonce = '';
+  state.lastNonce = '';
+  state.nonceOrder = 0;
+  state.acceptedOrder = 0;
+  state.asked.clear();
+  state.seen.clear();
+  for (const name of state.held.keys()) state.seen.add(name);
+  state.begun.clear();
+  for (const name of state.left.keys()) state.left.set(name, BEFORE_STREAM);
+  state.named.clear();
+  for (const name of state.subscribed) if (!isGlob(name)) state.named.add(name);
+}
 
 export const wants = ({ subscribed }: Sotw, name: string): boolean =>
   subscribed.has(name) || subscribed.has(globOf(name));

@@ -8,6 +8,7 @@ import { wholeOf } from '../../protos/discovery-fields.js';
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
 import { FakeDirectory } from './fake-directory.js';
+import { CDS } from './mesh-names.js';
 import { ModelClient, type ModelClientOptions } from './model-client.js';
 
 /**
@@ -139,9 +140,28 @@ export class ConnectedClient {
 
   /** Opens a new stream, at the same or another instance, and resumes the held content. */
   reconnect(to: Instance = this.#instance): void {
+    for (const request of this.#reopen(to)) this.send(request);
+  }
+
+  /**
+   * Reconnects as Envoy does while a cluster warms: without its request for clusters (ENVOY 24).
+   *
+   * @returns sends that request
+   */
+  reconnectWarming(to: Instance = this.#instance): () => void {
+    const requests = this.#reopen(to);
+    const ofClusters = requests.filter(({ typeUrl }) => typeUrl === CDS);
+    for (const request of requests) if (!ofClusters.includes(request)) this.send(request);
+    return () => {
+      for (const request of ofClusters) this.send(request);
+    };
+  }
+
+  /** @returns the first requests of the new stream */
+  #reopen(to: Instance): readonly DeltaRequest[] {
     this.#instance = to;
     this.session = this.#open();
-    for (const request of this.model.reconnect()) this.send(request);
+    return this.model.reconnect();
   }
 }
 

@@ -256,9 +256,24 @@ export class SotwClient {
 
   /** Opens a new stream, at the same or another instance, and resumes the held content. */
   reconnect(to: Served = this.#instance): void {
+    this.#reopen(to);
+    for (const typeUrl of this.types.keys()) this.#sendFirst(typeUrl);
+  }
+
+  /** See `ConnectedClient.reconnectWarming`. */
+  reconnectWarming(to: Served = this.#instance): () => void {
+    this.#reopen(to);
+    const { cluster } = TYPE_URL;
+    for (const typeUrl of this.types.keys()) if (typeUrl !== cluster) this.#sendFirst(typeUrl);
+    return () => {
+      this.#sendFirst(cluster);
+    };
+  }
+
+  #reopen(to: Served): void {
     this.#instance = to;
     this.session = this.#open();
-    for (const [typeUrl, state] of this.types) {
+    for (const state of this.types.values()) {
       state.nonce = '';
       // If the client resubscribed a name that it had dropped, the server could not know (GRPC 6):
       // the only case that these tests leave out.
@@ -267,8 +282,11 @@ export class SotwClient {
       state.held = new Map(state.accepted);
       state.unacknowledged = [];
       state.passedOver = [];
-      if (state.names.length > 0) this.#sendState(typeUrl);
     }
+  }
+
+  #sendFirst(typeUrl: string): void {
+    if (this.type(typeUrl).names.length > 0) this.#sendState(typeUrl);
   }
 
   // ---- responses ----------------------------------------------------------------------------

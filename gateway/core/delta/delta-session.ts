@@ -24,7 +24,7 @@ import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
 import type { ClustersBehind } from './subscription.js';
 import { SubscriptionTable } from './subscription-table.js';
-import type { Held } from '../session/holdings.js';
+import { SOME_CLUSTERS, type Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache, type RefusedNameEvent } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
@@ -78,6 +78,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   /** Undefined: the client has refused nothing, as nearly all. */
   #retries: NackRetries | undefined;
   readonly #typesSeen = new Set<string>();
+  /** The client has clusters from an earlier stream, and listeners and routes wait until then for its request for them. */
+  #clustersAwaitedUntilMs: number | undefined;
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
@@ -218,6 +220,9 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     const isOfOneType = this.#options.isOfOneType === true;
     const resumed = isFirst ? new ResumedVersions(request, isOfOneType) : undefined;
+    if (typeUrl === TYPE_URL.cluster) this.#clustersAwaitedUntilMs = undefined;
+    else if (resumed?.tellsOfClusters && !this.#typesSeen.has(TYPE_URL.cluster))
+      this.#clustersAwaitedUntilMs = this.#portionMs + this.#options.ackDeadlineMs;
     for (const text of subscribe) {
       this.#subscribe(typeUrl, text, resumed?.claimOf(text));
       if (this.#portionLeft-- <= 0) yield;
@@ -393,6 +398,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * still waits for an ACK, the session sends the assignment after it has sent the cluster.
    */
   clustersBehind(edsKey: string): ClustersBehind {
+    if (this.#clustersAwaitedUntilMs !== undefined) return { suffix: SOME_CLUSTERS, settled: true };
     const versions: string[] = [];
     let settled = true;
     for (const cluster of this.#cache.clustersOf(edsKey)) {
@@ -589,8 +595,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return nowMs < untilMs && clusters?.subscribed.isWaiting ? untilMs : undefined;
     }
     const endpoints = siblings?.get(TYPE_URL.clusterLoadAssignment);
-    const { ackDeadlineMs } = this.#options;
-    return contentWaitUntil({ subscriptions, clusters, endpoints, nowMs, ackDeadlineMs });
+    return contentWaitUntil({
+      subscriptions,
+      clusters,
+      endpoints,
+      clustersAwaitedUntilMs: this.#clustersAwaitedUntilMs,
+      nowMs,
+      ackDeadlineMs: this.#options.ackDeadlineMs,
+    });
   }
 
   #removalsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {

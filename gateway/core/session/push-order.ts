@@ -7,7 +7,9 @@
  * - Clusters and endpoints are sent at once. Envoy withholds the ACK of clusters until it has their
  *   endpoints, so endpoints never wait for that ACK (ENVOY 6).
  * - Listeners and routes wait for clusters and endpoints that are still to be sent, also if the set of clusters
- *   is not complete yet, and for the ACK of clusters that are new to the client.
+ *   is not complete yet, and for the ACK of clusters that are new to the client. If the client resumes while
+ *   a cluster warms, they also wait for its request for clusters (ENVOY 24), which Envoy withholds for ever if a secret
+ *   never comes: so only at the start of the stream.
  * - Removals go last, in reverse order of types.
  *
  * Every wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming. Only while the deletion guard holds
@@ -67,17 +69,20 @@ export function contentWaitUntil({
   subscriptions,
   clusters,
   endpoints,
+  clustersAwaitedUntilMs,
   nowMs,
   ackDeadlineMs,
 }: Waiting & {
   readonly clusters: TypeSubscriptions | undefined;
   readonly endpoints: TypeSubscriptions | undefined;
+  /** Until when the request for clusters of a client that has some from an earlier stream may still come. Undefined: it came, or has none. */
+  readonly clustersAwaitedUntilMs: number | undefined;
 }): number | undefined {
   if (subscriptions.rank !== LISTENER_RANK && subscriptions.rank !== ROUTE_RANK) return undefined;
-  const guardedUntilMs = clusters?.guardedUntilMs ?? -Infinity;
-  if (nowMs < guardedUntilMs) {
+  const heldUntilMs = clusters?.guardedUntilMs ?? clustersAwaitedUntilMs ?? -Infinity;
+  if (nowMs < heldUntilMs) {
     subscriptions.waitingSinceMs = undefined;
-    return guardedUntilMs;
+    return heldUntilMs;
   }
   const isUnsent =
     clusters?.holdsFirstSet(nowMs) === true ||

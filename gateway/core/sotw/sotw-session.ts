@@ -20,6 +20,7 @@ import { encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { mayBeGlob } from '../../../protos/glob.js';
 import { isPartialInSotw, isWholeInSotw, TYPE_URL } from '../../../protos/type-urls.js';
 import { locatorText, NameReader, type ClientScope } from '../session/asked-name.js';
+import { contentVersionOf, isBehindClusters, SOME_CLUSTERS } from '../session/holdings.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { MessageLimit } from '../session/message-limit.js';
 import { emptyAssignment } from './placeholder.js';
@@ -91,6 +92,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
   readonly #byType = new Map<string, SotwSubscriptions>();
   /** In push order. */
   #allSubscriptions: SotwSubscriptions[] = [];
+  /** The client has requested clusters, on this stream or on the one before. */
+  #hasClusters = false;
+  /** It has requested them on the one before, and listeners and routes wait until then for its request on this one. */
+  #clustersAwaitedUntilMs: number | undefined;
   #wraps = false;
   #hasNode = false;
   /** Number of the last response's nonce. */
@@ -279,6 +284,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
     // Outside of the closures below, which live as long as the stream: they would keep all names.
     const isWhole = isWholeFor(typeUrl, names);
     const cache = this.#cache;
+    const isAssignment = typeUrl === TYPE_URL.clusterLoadAssignment;
+    if (typeUrl === TYPE_URL.cluster) {
+      this.#hasClusters = true;
+      this.#clustersAwaitedUntilMs = undefined;
+    } else if (isAssignment && isBehindClusters(versionInfo) && !this.#hasClusters) {
+      this.#hasClusters = true;
+      this.#clustersAwaitedUntilMs = nowMs + this.#options.ackDeadlineMs;
+    }
     const subscriptions = new SotwSubscriptions({
       typeUrl,
       cache,
@@ -286,7 +299,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       onReady: () => {
         this.#handleReady();
       },
-      resumedVersion: versionInfo,
+      resumedVersion: isAssignment ? contentVersionOf(versionInfo) : versionInfo,
       names: this.#names,
       limit: this.limit,
       room: this.#options.room,
@@ -469,8 +482,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #additionsWaitUntil(subscriptions: SotwSubscriptions, nowMs: number): number | undefined {
     const clusters = this.#byType.get(TYPE_URL.cluster);
     const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
-    const { ackDeadlineMs } = this.#options;
-    return contentWaitUntil({ subscriptions, clusters, endpoints, nowMs, ackDeadlineMs });
+    return contentWaitUntil({
+      subscriptions,
+      clusters,
+      endpoints,
+      clustersAwaitedUntilMs: this.#clustersAwaitedUntilMs,
+      nowMs,
+      ackDeadlineMs: this.#options.ackDeadlineMs,
+    });
   }
 
   #removalsWaitUntil(subscriptions: SotwSubscriptions, nowMs: number): number | undefined {
@@ -494,12 +513,13 @@ export class SotwSession implements StreamSession<SotwRequest> {
     nowMs: number,
   ): EncodedResponse | undefined {
     const greet = this.#responses === 0;
-    const answer = subscriptions.responses.take({
+    const taken = subscriptions.responses.take({
       maxBytes: chunkBytesOf(this.#options),
       greet,
       release,
     });
-    if (!answer) return undefined;
+    if (!taken) return undefined;
+    const answer = this.#withMark(subscriptions, taken);
     const encoded = this.#encode(subscriptions, answer);
     if (!encoded) return undefined;
     const { nonce, number } = encoded;
@@ -512,6 +532,12 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (countOf(answer) > 0 && !release) this.#busyMs = nowMs;
     this.#noteClusters(answer);
     return encoded;
+  }
+
+  /** The version of endpoints tells a gateway to which the client returns that the client has clusters, too. */
+  #withMark({ typeUrl }: SotwSubscriptions, answer: SotwContent): SotwContent {
+    if (typeUrl !== TYPE_URL.clusterLoadAssignment || !this.#hasClusters) return answer;
+    return { ...answer, versionInfo: answer.versionInfo + SOME_CLUSTERS };
   }
 
   /** The endpoints of sent clusters have to follow (ENVOY 5). */

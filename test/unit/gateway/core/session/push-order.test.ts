@@ -422,3 +422,57 @@ t.test('a name unsubscribed in the middle of an answer is not sent', (t) => {
   t.strictSame(types(client), []);
   t.end();
 });
+
+t.test(
+  'a client that resumes while a cluster warms gets no listeners and routes before its request for clusters (ENVOY 24)',
+  (t) => {
+    const { instance, client } = settled();
+    for (const isAgain of [false, true]) {
+      client.disconnect();
+      const requestClusters = client.reconnectWarming();
+      putAll(instance, isAgain ? 'v3' : 'v2');
+      t.strictSame(types(client), [EDS, SDS], 'the cluster may wait for these');
+      client.ack(EDS);
+      client.ack(SDS);
+      t.strictSame(types(client), []);
+      if (!isAgain) continue;
+      requestClusters();
+      t.strictSame(types(client), [CDS, EDS], 'also if the client returned twice meanwhile');
+      client.ack(EDS);
+      client.ack(CDS);
+      t.strictSame(types(client), [LDS, RDS]);
+    }
+    t.end();
+  },
+);
+
+t.test('the wait for the request for clusters ends by itself', (t) => {
+  const { instance, client } = settled();
+  client.disconnect();
+  client.reconnectWarming();
+  putAll(instance, 'v2');
+  client.settle();
+  instance.advance(ACK_DEADLINE_MS - 1);
+  t.strictSame(types(client), []);
+  instance.advance(1);
+  t.strictSame(types(client), [LDS, RDS]);
+  client.settle();
+  putAll(instance, 'v3');
+  t.strictSame(types(client), [EDS, LDS, RDS, SDS], 'once for each stream');
+  t.end();
+});
+
+t.test('a client with endpoints that never had clusters gets its routes at once', (t) => {
+  const instance = new Instance({ ackDeadlineMs: ACK_DEADLINE_MS });
+  putAll(instance, 'v1');
+  const client = instance.connect();
+  client.subscribe(EDS, eds('a'));
+  client.subscribe(RDS, rds('r'));
+  instance.directory.answer();
+  client.settle();
+  client.disconnect();
+  client.reconnect();
+  putAll(instance, 'v2');
+  t.strictSame(types(client), [EDS, RDS]);
+  t.end();
+});

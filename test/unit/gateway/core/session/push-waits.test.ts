@@ -53,11 +53,13 @@ const contentWaits = (
   nowMs: number,
   clusters?: FakeSubscriptions,
   endpoints?: FakeSubscriptions,
+  clustersAwaitedUntilMs?: number,
 ): number | undefined =>
   contentWaitUntil({
     subscriptions: one,
     clusters,
     endpoints,
+    clustersAwaitedUntilMs,
     nowMs,
     ackDeadlineMs: ACK_DEADLINE_MS,
   });
@@ -118,6 +120,21 @@ t.test(
       t.equal(contentWaits(waiting, guardedUntilMs, clusters), guardedUntilMs + ACK_DEADLINE_MS);
     }
     t.equal(contentWaits(subscriptions(EDS), 0, guarded), undefined);
+    t.end();
+  },
+);
+
+t.test(
+  'listeners and routes of a client whose cluster warms wait for its request for clusters, but not forever (ENVOY 24)',
+  (t) => {
+    for (const typeUrl of [LDS, RDS]) {
+      const waiting = subscriptions(typeUrl);
+      const wait = (nowMs: number) => contentWaits(waiting, nowMs, undefined, undefined, 5_000);
+      t.equal(wait(0), 5_000);
+      t.equal(wait(4_999), 5_000);
+      t.equal(wait(5_000), undefined);
+    }
+    t.equal(contentWaits(subscriptions(EDS), 0, undefined, undefined, 5_000), undefined);
     t.end();
   },
 );

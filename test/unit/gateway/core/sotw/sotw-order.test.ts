@@ -9,6 +9,7 @@ import { Instance } from '../../../../support/session-driver.js';
 import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
 
 const QUIET_MS = 1_000;
+const ACK_DEADLINE_MS = 16_000;
 const UNREACHABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
 
 function setUp(settings: SotwSettings = {}) {
@@ -266,3 +267,63 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'a client that resumes while a cluster warms gets no routes before its request for clusters (ENVOY 24)',
+  (t) => {
+    const { directory, client, instance } = setUp();
+    const put = (content: string): void => {
+      directory.put(CDS, cds('x'), content, eds('x'));
+      directory.put(EDS, eds('x'), content);
+      directory.put(RDS, rds('r'), content);
+    };
+    put('v1');
+    client.ask(CDS, cds('x'));
+    client.ask(EDS, eds('x'));
+    client.ask(RDS, rds('r'));
+    directory.answer();
+    client.settle();
+    for (const content of ['v2', 'v3']) {
+      client.disconnect();
+      const requestClusters = client.reconnectWarming();
+      put(content);
+      t.strictSame(client.settle().map(said), [['ClusterLoadAssignment', `x=${content}`]]);
+      if (content === 'v2') continue;
+      requestClusters();
+      t.strictSame(
+        client.settle().map(said).flat(),
+        ['Cluster', 'x=v3', 'ClusterLoadAssignment', 'x=v3', 'RouteConfiguration', 'r=v3'],
+        'also if the client returned twice meanwhile',
+      );
+    }
+    client.disconnect();
+    client.reconnectWarming();
+    put('v4');
+    client.settle();
+    instance.advance(ACK_DEADLINE_MS - 1);
+    t.strictSame(client.settle(), []);
+    instance.advance(1);
+    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'r=v4']], 'not forever');
+    directory.put(RDS, rds('r'), 'v5');
+    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'r=v5']], 'nor again');
+    t.end();
+  },
+);
+
+t.test('a client with endpoints that never had clusters gets its routes at once', (t) => {
+  const { directory, client } = setUp();
+  directory.put(EDS, eds('x'), 'v1');
+  directory.put(RDS, rds('r'), 'v1');
+  client.ask(EDS, eds('x'));
+  client.ask(RDS, rds('r'));
+  directory.answer();
+  client.settle();
+  client.disconnect();
+  client.reconnect();
+  directory.put(RDS, rds('r'), 'v2');
+  t.strictSame(client.settle().map(said).flat(), [
+    ...['ClusterLoadAssignment', 'x=v1'],
+    ...['RouteConfiguration', 'r=v2'],
+  ]);
+  t.end();
+});
