@@ -5,6 +5,8 @@
 import { createHash } from 'node:crypto';
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { isIP } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
 import type { GrpcSourceSpec } from '../config/model.js';
 import { DEFAULT_REST } from '../config/defaults.js';
 import { CollectedBytes } from '../protos/collected-bytes.js';
@@ -342,15 +344,18 @@ function agentOf({ tls }: GrpcSourceSpec, files: IdentityFiles | undefined): htt
   if (tls === null) return new http.Agent({ keepAlive: true });
   const { roots, key, certificates } = readTlsFiles(tls, files);
   const { serverName, requiredSans } = tls;
+  // An address must not be sent as the server name (RFC 6066, section 3): Node.js 26 refuses to connect.
+  const isName = isIP(serverName ?? '') === 0;
   return new https.Agent({
     keepAlive: true,
     ...(roots && { ca: roots }),
     ...(key && { key }),
     ...(certificates && { cert: certificates }),
-    ...(serverName === undefined ? {} : { servername: serverName }),
-    ...(requiredSans.length > 0 && {
-      checkServerIdentity: (host, certificate) => checkSans(requiredSans, host, certificate),
-    }),
+    ...(serverName !== undefined && isName && { servername: serverName }),
+    checkServerIdentity: (host, certificate) =>
+      requiredSans.length > 0
+        ? checkSans(requiredSans, serverName ?? host, certificate)
+        : checkServerIdentity(serverName ?? host, certificate),
   });
 }
 
