@@ -7,7 +7,7 @@ import { MOST_DRIFT } from './clocks.js';
 import { checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
 import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
-import { CDS, EDS, globOf, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
+import { CDS, EDS, globOf, isGlob, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { mayHaveBeenDenied } from './rights.js';
 import { checkPlaceholder } from './placeholders.js';
@@ -182,6 +182,7 @@ export class SotwClient implements ModelClient {
     }
     this.#firstRequestMs = Math.min(this.#firstRequestMs, atMs);
     if (!isFirst) return;
+    for (const name of names) if (!isGlob(name)) state.named.add(name);
     // Such a first request looks the same whether the client still holds the names that it left
     // (GRPC 6).
     for (const name of state.left.keys()) if (wants(state, name)) this.excused.add(name);

@@ -1,6 +1,6 @@
 /** The state of a state-of-the-world client for one type. */
 import type { Held } from './model-client.js';
-import { globOf, isGlob } from './names.js';
+import { globOf } from './names.js';
 import type { Resume } from './resumes.js';
 import { MembersUntold } from './sotw-members.js';
 
@@ -36,7 +36,7 @@ export interface Sotw {
   /** Names that its version covers; of the types that are sent in parts it may cover fewer. */
   covered: ReadonlySet<string>;
   readonly untold: MembersUntold;
-  /** Names in the first request of this stream. */
+  /** Names in the first request of the type on this stream. */
   readonly named: Set<string>;
   /**
    * What its version claimed at the start of this stream; `unknown`: a version that no instance
@@ -104,7 +104,6 @@ export function startStream(state: Sotw, resume: Resume): void {
   state.begun.clear();
   for (const name of state.left.keys()) state.left.set(name, BEFORE_STREAM);
   state.named.clear();
-  for (const name of state.subscribed) if (!isGlob(name)) state.named.add(name);
 }
 
 export const wants = ({ subscribed }: Sotw, name: string): boolean =>
