@@ -447,27 +447,38 @@ export class SotwStream implements SourceStream {
       if (isHeartbeat(response)) state.leftOut.set(one, true);
       else if (!one.name.isGlob) {
         if (!sent.has(one.name.key)) state.leftOut.set(one, false);
-      } else this.#settleGlob(state, one, arrivedMs);
+      } else this.#settleGlob(state, one, sent, arrivedMs);
     }
     state.awaited.clear();
   }
 
   /**
-   * With fewer members than before, the response may be older than the requests (seed 735).
+   * With fewer members than before, the response may be older than the requests (seed 735), also if others have come
+   * since (seed 5001952).
    *
    * A whole set has all of its collections, and to leave one out again would delete it (seed 114188). But of a
    * collection that was requested again while the set was read in portions, the first part is lost (seed 110250).
    */
-  #settleGlob({ lost, leftOut }: TypeState, glob: SourceSubscription, arrivedMs: number): void {
+  #settleGlob(
+    { lost, leftOut }: TypeState,
+    glob: SourceSubscription,
+    sent: ReadonlySet<string>,
+    arrivedMs: number,
+  ): void {
     const before = lost.get(glob);
     lost.delete(glob);
     if (!before) return;
     if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= before.againMs > arrivedMs;
-    else if (this.#contents.memberCount(glob) < before.members) {
+    else if (this.#membersIn(sent, glob) < before.members) {
       this.#isStuck ||= before.isRepeated;
       lost.set(glob, { ...before, isRepeated: true });
       leftOut.set(glob, true);
     }
+  }
+
+  #membersIn(sent: ReadonlySet<string>, { typeUrl, name: glob }: SourceSubscription): number {
+    const members = [...this.#contents.members(typeUrl, glob)];
+    return members.filter(({ projection: { name } }) => sent.has(name.key)).length;
   }
 
   /** Otherwise the name was unsubscribed while the response was under way. */

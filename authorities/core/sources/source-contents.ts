@@ -201,11 +201,6 @@ export class SourceContents {
     return this.#types.get(typeUrl)?.get(globKeyOf(name))?.entries.get(name.key);
   }
 
-  /** The number of members of a subscribed glob. */
-  memberCount({ typeUrl, name }: SourceSubscription): number {
-    return this.#collection(typeUrl, name.key).entries.size;
-  }
-
   /** The members of a subscribed glob that the source has published. */
   members(typeUrl: string, glob: ResourceName): IterableIterator<SourceEntry> {
     const collection = this.#types.get(typeUrl)?.get(glob.key);

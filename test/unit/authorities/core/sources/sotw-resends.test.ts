@@ -181,6 +181,20 @@ t.test(
   },
 );
 
+t.test('new members do not count for those that are lost (seed 5001952)', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond } = withTwoMembers();
+  unsubscribe(EDS, '*');
+  subscribe(EDS, '*');
+  for (const name of ['c', 'd']) {
+    t.equal(requests().length, 2, 'one without the collection, one with it');
+    t.equal(stream.mustRestart, false);
+    // It was under way before the server read them.
+    respond(EDS, name, [bare(EDS, name)]);
+  }
+  t.equal(stream.mustRestart, true, 'a and b never came again');
+  t.end();
+});
+
 t.test(
   'a collection that was left again before its members came lacks those of the first time (seed 139901)',
   (t) => {
