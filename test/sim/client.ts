@@ -450,14 +450,18 @@ export class Client implements ModelClient {
   }
 
   /**
-   * The authority of a response. List members count for their list; a response without names for
-   * none.
+   * The authority of a response. List members count for their list; a response without names, or of members of one of
+   * several lists (seed 5004267), for none.
    */
   #subscriptionsOf(typeUrl: string, names: readonly string[]): string {
     const [first] = names;
     if (first === undefined) return NO_AUTHORITY;
     const plain = names.find((name) => !isListed(name));
-    return authorityOf(plain ?? this.listOf(typeUrl) ?? first);
+    if (plain !== undefined) return authorityOf(plain);
+    const [list, ...others] = [...this.#stream.everAsked].filter(
+      (one) => isList(one) && partsOf(one).typeUrl.startsWith(typeUrl),
+    );
+    return others.length > 0 ? NO_AUTHORITY : authorityOf(list ?? first);
   }
 
   /** @returns what the client now holds, if it wants it. */

@@ -95,6 +95,7 @@ export class DeltaSubscriptions
   readonly unacknowledged = new Unacknowledged();
   /** When content, or removals, began to wait for other types; undefined: not waiting. */
   waitingSinceMs: number | undefined;
+  heldSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 
   constructor(options: DeltaSubscriptionsOptions) {

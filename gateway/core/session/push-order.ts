@@ -37,6 +37,8 @@ export interface TypeSubscriptions {
   readonly guardedUntilMs: number | undefined;
   /** When content, or removals, began to wait for other types. Undefined: not waiting. */
   waitingSinceMs: number | undefined;
+  /** When content began to wait for a first set that is held back. Undefined: it never did. */
+  heldSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 }
 
@@ -44,6 +46,16 @@ interface Waiting {
   readonly subscriptions: TypeSubscriptions;
   readonly nowMs: number;
   readonly ackDeadlineMs: number;
+}
+
+interface WaitingForClusters extends Waiting {
+  readonly clusters: TypeSubscriptions | undefined;
+  readonly endpoints: TypeSubscriptions | undefined;
+  /**
+   * Until when the request for clusters of a client that has some from an earlier stream may still come. Undefined: it came,
+   * or the client has none.
+   */
+  readonly clustersAwaitedUntilMs: number | undefined;
 }
 
 const LISTENER_RANK = typeRank(TYPE_URL.listener);
@@ -65,35 +77,39 @@ export function laterOf(
 }
 
 /** @returns until when content of this type has to wait; undefined: send now. */
-export function contentWaitUntil({
-  subscriptions,
-  clusters,
-  endpoints,
-  clustersAwaitedUntilMs,
-  nowMs,
-  ackDeadlineMs,
-}: Waiting & {
-  readonly clusters: TypeSubscriptions | undefined;
-  readonly endpoints: TypeSubscriptions | undefined;
-  /** Until when the request for clusters of a client that has some from an earlier stream may still come. Undefined: it came, or has none. */
-  readonly clustersAwaitedUntilMs: number | undefined;
-}): number | undefined {
+export function contentWaitUntil(waiting: WaitingForClusters): number | undefined {
+  const { subscriptions, clusters, endpoints, nowMs, ackDeadlineMs } = waiting;
   if (subscriptions.rank !== LISTENER_RANK && subscriptions.rank !== ROUTE_RANK) return undefined;
-  const heldUntilMs = clusters?.guardedUntilMs ?? clustersAwaitedUntilMs ?? -Infinity;
+  const heldUntilMs = startWaitUntil(waiting) ?? -Infinity;
   if (nowMs < heldUntilMs) {
     subscriptions.waitingSinceMs = undefined;
     return heldUntilMs;
   }
-  const isUnsent =
-    clusters?.holdsFirstSet(nowMs) === true ||
-    isAboutToAdd(clusters, nowMs) ||
-    isAboutToAdd(endpoints, nowMs);
+  const isUnsent = isAboutToAdd(clusters, nowMs) || isAboutToAdd(endpoints, nowMs);
   const newUntilMs = clusters?.unacknowledged.newUntilMs(ackDeadlineMs) ?? -Infinity;
   if (!isUnsent && newUntilMs <= nowMs) return undefined;
   subscriptions.waitingSinceMs ??= nowMs;
   const deadlineMs = subscriptions.waitingSinceMs + ackDeadlineMs;
   const untilMs = isUnsent ? deadlineMs : Math.min(newUntilMs, deadlineMs);
   return nowMs < untilMs ? untilMs : undefined;
+}
+
+/**
+ * @returns until when listeners and routes of a client that returns wait until its clusters can be sent. The wait for the ACK
+ * of these begins after that (seed 5003452).
+ */
+function startWaitUntil({
+  subscriptions,
+  clusters,
+  clustersAwaitedUntilMs,
+  nowMs,
+  ackDeadlineMs,
+}: WaitingForClusters): number | undefined {
+  const guardedUntilMs = clusters?.guardedUntilMs ?? -Infinity;
+  if (nowMs < guardedUntilMs) return guardedUntilMs;
+  if (clusters?.holdsFirstSet(nowMs) !== true) return clustersAwaitedUntilMs;
+  subscriptions.heldSinceMs ??= nowMs;
+  return subscriptions.heldSinceMs + ackDeadlineMs;
 }
 
 /** @returns until when removals of this type have to wait; undefined: send now. */

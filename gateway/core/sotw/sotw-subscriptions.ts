@@ -104,6 +104,7 @@ export class SotwSubscriptions
   #acknowledgedNonce = '';
   /** When content, or removals, began to wait for other types; undefined: not waiting. */
   waitingSinceMs: number | undefined;
+  heldSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 
   readonly #reader: NameReader;

@@ -37,6 +37,7 @@ function subscriptions(typeUrl: string, parts: Partial<FakeSubscriptions> = {}):
     holdsFirstSet: () => false,
     guardedUntilMs: undefined,
     waitingSinceMs: undefined,
+    heldSinceMs: undefined,
     removalsSinceMs: undefined,
     ...parts,
   };
@@ -135,6 +136,21 @@ t.test(
       t.equal(wait(5_000), undefined);
     }
     t.equal(contentWaits(subscriptions(EDS), 0, undefined, undefined, 5_000), undefined);
+    t.end();
+  },
+);
+
+t.test(
+  'listeners and routes that waited for a first set of clusters also wait for its ACK (seed 5003452)',
+  (t) => {
+    const held = subscriptions(CDS, { holdsFirstSet: () => true });
+    for (const typeUrl of [LDS, RDS]) {
+      const waiting = subscriptions(typeUrl);
+      t.equal(contentWaits(waiting, 0, held), ACK_DEADLINE_MS);
+      const sentMs = ACK_DEADLINE_MS - 1;
+      t.equal(contentWaits(waiting, sentMs, sent(CDS, true, sentMs)), sentMs + ACK_DEADLINE_MS);
+      t.equal(contentWaits(waiting, ACK_DEADLINE_MS, held), undefined, 'but not longer for a set');
+    }
     t.end();
   },
 );
