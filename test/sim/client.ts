@@ -450,18 +450,19 @@ export class Client implements ModelClient {
   }
 
   /**
-   * The authority of a response. List members count for their list; a response without names, or of members of one of
-   * several lists (seed 5004267), for none.
+   * The authority of a response. List members count for their list; a response without names, or of members of a list
+   * of one of several authorities (seed 5004267), for none.
    */
   #subscriptionsOf(typeUrl: string, names: readonly string[]): string {
     const [first] = names;
     if (first === undefined) return NO_AUTHORITY;
     const plain = names.find((name) => !isListed(name));
     if (plain !== undefined) return authorityOf(plain);
-    const [list, ...others] = [...this.#stream.everAsked].filter(
+    const lists = [...this.#stream.everAsked].filter(
       (one) => isList(one) && partsOf(one).typeUrl.startsWith(typeUrl),
     );
-    return others.length > 0 ? NO_AUTHORITY : authorityOf(list ?? first);
+    const [authority, ...others] = new Set(lists.map(authorityOf));
+    return others.length > 0 ? NO_AUTHORITY : (authority ?? authorityOf(first));
   }
 
   /** @returns what the client now holds, if it wants it. */
