@@ -422,6 +422,7 @@ export class SotwStream implements SourceStream {
         this.#removeOther(name, context);
       }
       this.#answerGlobs(state, context);
+      if (!state.isAnswered) this.#awaitMissing(context);
     }
     ({ nowMs } = context);
     this.#answers.handleResponse(typeUrl, false, nowMs);
@@ -564,6 +565,12 @@ export class SotwStream implements SourceStream {
       if (mayBeOlder) this.#answers.forget(subscription);
       lacking.add(subscription);
     }
+  }
+
+  /** Names whose time was over before the first set came have as long again: it lacks them, so they may be absent (seed 6005252). */
+  #awaitMissing({ typeUrl, nowMs }: ResponseContext): void {
+    this.#contents.reopen(typeUrl);
+    this.#answers.handleRequested([...this.#contents.subscriptions(typeUrl)], nowMs);
   }
 
   /** By then, a server that sends whole sets would have sent the name: it is absent. */

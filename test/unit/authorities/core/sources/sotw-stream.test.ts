@@ -271,6 +271,28 @@ t.test('a name whose type had no response, or partial ones, is unknown after the
   t.end();
 });
 
+t.test(
+  'a name that the first set lacks is absent, although its timeout was before (seed 6005252)',
+  (t) => {
+    const { stream, subscribe, requests, respond, status } = start();
+    subscribe(CDS, 'a');
+    subscribe(CDS, '*');
+    stream.handleOpened();
+    requests();
+    const { resourceTimeoutMs } = STREAM_OPTIONS;
+    stream.handleTimer(resourceTimeoutMs);
+    t.equal(status(CDS, 'a'), 'timed_out');
+    const setMs = 10 * resourceTimeoutMs;
+    respond(CDS, '1', [bare(CDS, 'b')], setMs);
+    requests(setMs);
+    stream.handleTimer(setMs + resourceTimeoutMs - 1);
+    t.equal(status(CDS, 'a'), 'requested', 'it may still come');
+    stream.handleTimer(setMs + resourceTimeoutMs);
+    t.equal(status(CDS, 'a'), 'absent');
+    t.end();
+  },
+);
+
 t.test('the timeout of a name that was left does not remove it as a member of a glob', (t) => {
   const { stream, subscribe, unsubscribe, requests, respond, held } = start();
   subscribe(CDS, '*');
