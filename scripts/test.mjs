@@ -28,16 +28,19 @@ const tests = (folder, wanted = () => true) =>
 const OUTPUT = '--output-file=';
 // Each wait in a test has a deadline of its own. This one, in seconds, only ends a file that hangs.
 const FILE_TIMEOUT = '--timeout=120';
+const WITHOUT_COVERAGE = '--disable-coverage';
 let taps = 0;
 const tap = (files, ...args) => {
   // Without files, tap would run every test that it finds.
   if (files.length === 0) throw new Error(`no test file has the word ${words.join(' or ')}`);
   const output = `${OUTPUT}build/tap/${++taps}.tap`;
-  return [bin('tap'), 'run', '--reporter=terse', FILE_TIMEOUT, output, ...args, ...files];
+  const hooks = args.includes(WITHOUT_COVERAGE) ? ['--import=./scripts/plain-tap.mjs'] : [];
+  const runner = ['node', ...hooks, bin('tap'), 'run', '--reporter=terse'];
+  return [...runner, FILE_TIMEOUT, output, ...args, ...files];
 };
-const alone = ['--disable-coverage', '--jobs=1'];
 // Integration and interop tests mostly wait for sockets, processes and real peers.
-const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
+const several = (jobs) => [WITHOUT_COVERAGE, `--jobs=${jobs}`];
+const alone = several(1);
 // Tests that compare times or memory, or count calls with a deadline. They run without others, or with few.
 const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
 const isFailover = (file) => /interop\/failover\./.test(file);
@@ -68,7 +71,7 @@ const ofSimulation = (file) => /unit\/sim\//.test(file);
 const withCoverage = ['--allow-incomplete-coverage', '--coverage-report=json-summary'];
 
 // CI runs on the oldest supported Node.js; sockets, TLS and HTTP/2 may behave differently on the recommended one.
-const onNode24 = (command) => [available()['node-24'].path, ...command];
+const onNode24 = ([, ...args]) => [available()['node-24'].path, ...args];
 const isOnNode24 = process.versions.node.startsWith('24.');
 const isShort = (file) => !/integration\/(memory|churn)\./.test(file);
 
@@ -114,7 +117,7 @@ const steps = [
     run: () => [
       tap(
         units((file) => !ofCores(file) && !ofSimulation(file)),
-        '--disable-coverage',
+        WITHOUT_COVERAGE,
       ),
     ],
   },
