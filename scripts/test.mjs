@@ -8,7 +8,8 @@
  * Prints the time of each step. Stops at the first failed step and names it.
  *
  * Steps `beside` others, one after the other, get at the lowest priority what the others leave of the cores. They pause during
- * steps that are `quiet`.
+ * steps that are `quiet`. Steps `ahead` begin before all others, also at the lowest priority; in their turn they are waited for,
+ * and their output is shown.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -141,6 +142,7 @@ const steps = [
     title: 'provision Node.js 24',
     run: () => [['node', 'scripts/provision.mjs', 'node-24']],
     isFor: CI && !isOnNode24,
+    ahead: true,
   },
   {
     tier: 'integration',
@@ -175,6 +177,7 @@ const steps = [
     title: 'provision real peers',
     run: () => [['node', 'scripts/provision.mjs']],
     mayFail: !CI,
+    ahead: true,
   },
   {
     tier: 'interop',
@@ -238,19 +241,36 @@ function countResults(tapOutput) {
   failed += Number(total?.[3] ?? 0);
 }
 
+const atLowestPriority = (command) => ['nice', '-n', '19', ...command];
+
 /** Runs one command, forwards its output, and adds tap's totals to `passed` and `failed`. */
-function perform([command, ...args], beside) {
+function perform(command, beside) {
   return new Promise((resolve) => {
-    const all = beside ? ['nice', '-n', '19', command, ...args] : [command, ...args];
+    const all = beside ? atLowestPriority(command) : command;
     const child = spawn(all[0], all.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
     if (beside) besideOthers.add(child);
     if (beside && isQuiet) child.kill('SIGSTOP');
     child.stdout.pipe(process.stdout, { end: false });
     child.on('close', (code) => {
       besideOthers.delete(child);
-      const output = args.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
+      const output = command.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
       if (output !== undefined && existsSync(output)) countResults(readFileSync(output, 'utf8'));
       resolve(code ?? 1);
+    });
+  });
+}
+
+/** Runs one command at the lowest priority, and keeps its output. */
+function performAhead(command) {
+  return new Promise((resolve) => {
+    const [nice, ...args] = atLowestPriority(command);
+    const child = spawn(nice, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => (said += text));
+    }
+    child.on('close', (code) => {
+      resolve({ code: code ?? 1, said });
     });
   });
 }
@@ -259,11 +279,14 @@ const isWanted = ({ tier, isFor = true }) =>
   isFor && (wanted.size === 0 || tier === 'build' || wanted.has(tier));
 
 /** Runs its commands concurrently. Their highest exit code becomes that of this process, unless the step may fail. */
-async function runStep({ title, run, beside, mayFail }) {
+async function runStep(step) {
+  const { title, run, beside, mayFail } = step;
+  const begun = begunAhead.get(step);
   const startedMs = performance.now();
-  console.log(`\n=== ${title}${beside ? ', beside the next steps' : ''}`);
+  const how = beside ? ', beside the next steps' : begun ? ', begun ahead' : '';
+  console.log(`\n=== ${title}${how}`);
   mkdirSync('build/tap', { recursive: true });
-  const ends = run().map((command) => perform(command, beside));
+  const ends = begun ? begun.map(told) : run().map((command) => perform(command, beside));
   const code = Math.max(0, ...(await Promise.all(ends)));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (code === 0) return;
@@ -273,13 +296,26 @@ async function runStep({ title, run, beside, mayFail }) {
   else exitCode = Math.max(exitCode, code);
 }
 
+async function told(end) {
+  const { code, said } = await end;
+  process.stdout.write(said);
+  return code;
+}
+
 let besides = Promise.resolve();
-for (const step of steps.filter(isWanted)) {
+const chosenSteps = steps.filter(isWanted);
+/** Step → how its commands end. */
+const begunAhead = new Map(
+  chosenSteps.filter(({ ahead }) => ahead).map((step) => [step, step.run().map(performAhead)]),
+);
+const endsAhead = Promise.all([...begunAhead.values()].flat());
+for (const step of chosenSteps) {
   if (exitCode > 0) break;
   if (step.beside) {
     besides = besides.then(() => (exitCode > 0 ? undefined : runStep(step)));
     continue;
   }
+  if (step.isQuiet) await endsAhead;
   isQuiet = step.isQuiet === true;
   if (isQuiet) signalThose('SIGSTOP');
   await runStep(step);
@@ -288,6 +324,7 @@ for (const step of steps.filter(isWanted)) {
 }
 if (exitCode > 0) signalThose('SIGTERM');
 await besides;
+await endsAhead;
 for (const line of failures) console.log(line);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);
 process.exit(exitCode);
