@@ -110,6 +110,7 @@ const steps = [
     isFor: CI,
     beside: true,
   },
+  // Beside the tests that mostly wait, if it is all that the cores can do meanwhile: in CI they have the simulation.
   {
     tier: 'checks',
     title: 'lint, format and dependency rules',
@@ -119,6 +120,7 @@ const steps = [
       [bin('prettier'), '--check', '--log-level', 'warn', '.'],
       ['npm', 'run', '--silent', 'deps'],
     ],
+    beside: !CI && asked.length === 0,
   },
   {
     tier: 'unit',
