@@ -168,7 +168,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     else if (sender) this.#retries?.noteAccepted(sender);
     // The next poll says when to retry.
     if (this.#retries) this.handleReady();
-    if (sender?.isEmpty) this.#table.delete(sender);
+    if (sender?.isEmpty) this.#drop(sender);
   }
 
   /** @returns a status to end the stream with, or undefined. */
@@ -317,7 +317,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const subscriptions = this.#table.find(typeUrl, name.authority);
     if (subscriptions?.subscribed.has(name) === true) this.#options.room?.leave(1);
     subscriptions?.unsubscribe(name, this.#portionMs);
-    if (subscriptions?.isEmpty) this.#table.delete(subscriptions);
+    if (subscriptions?.isEmpty) this.#drop(subscriptions);
+  }
+
+  #drop(subscriptions: DeltaSubscriptions): void {
+    this.#table.delete(subscriptions);
+    this.#retries?.forget(subscriptions);
   }
 
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {

@@ -30,7 +30,12 @@ export class NackRetries {
 
   noteAccepted(subscriptions: DeltaSubscriptions): void {
     const isOver = this.#retries.get(subscriptions)?.isSent && subscriptions.unacknowledged.isEmpty;
-    if (isOver || subscriptions.isEmpty) this.#retries.delete(subscriptions);
+    if (isOver) this.forget(subscriptions);
+  }
+
+  /** The client has left them. */
+  forget(subscriptions: DeltaSubscriptions): void {
+    this.#retries.delete(subscriptions);
   }
 
   /** Those that wait for no ACK, since a retry must not repeat what is in flight. */

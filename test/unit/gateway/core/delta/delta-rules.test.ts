@@ -318,6 +318,25 @@ t.test(
 );
 
 t.test(
+  'a client that leaves what it NACKed is sent nothing again, and nothing of it stays',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    instance.directory.put(SDS, sds('a'), 'v1');
+    client.subscribe(SDS, sds('a'));
+    instance.directory.answer();
+    client.poll();
+    client.send(client.model.nack());
+    client.poll();
+    t.equal(client.session.nextDeadlineMs, 60_000);
+    client.unsubscribe(SDS, sds('a'));
+    t.equal(client.poll(), undefined);
+    t.equal(client.session.nextDeadlineMs, undefined);
+    t.end();
+  },
+);
+
+t.test(
   'a collection with a refused member is sent again as a whole, after the ACK of what is in flight',
   (t) => {
     const instance = new Instance();
