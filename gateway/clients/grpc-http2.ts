@@ -211,6 +211,7 @@ class Connection implements CallConnection {
   readonly #reading: ConnectionReading;
   #firstStream: NodeJS.Timeout | undefined;
   #keepalive: NodeJS.Timeout | undefined;
+  #closing: NodeJS.Timeout | undefined;
   #hasStream = false;
   #openStreams = 0;
   /** As announced to the client, which may not have read it yet. */
@@ -240,8 +241,9 @@ class Connection implements CallConnection {
   ) {
     destroyAfterTurn(session, (isGraceful) => {
       this.#reading.noteEvent();
-      // Then Node reads on to see that the client closes its side.
       if (!isGraceful) this.#dropRest();
+      // Otherwise Node reads on to see that the client closes its side, if need be for ever.
+      else this.#closing ??= setTimeout(() => socket.destroy(), options.keepalive.timeMs).unref();
     });
     this.#session = session;
     this.#socket = socket;
@@ -280,6 +282,7 @@ class Connection implements CallConnection {
     session.on('close', () => {
       clearTimeout(this.#firstStream);
       clearTimeout(this.#keepalive);
+      clearTimeout(this.#closing);
       this.#reading.end();
       onClosed(this);
     });

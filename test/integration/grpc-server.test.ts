@@ -480,6 +480,27 @@ for (const first of ['client', 'server'] as const) {
   );
 }
 
+t.test(
+  'a client that leaves while a PING is out, and keeps its side open, is closed',
+  async (t) => {
+    const server = await startStreamServer({ timeMs: 200, timeoutMs: LONG_MS });
+    const client = await HostileHttp2.connect(server.port, undefined, true);
+    t.teardown(() => {
+      client.destroy();
+    });
+    client.greet();
+    await until('the server sends a PING', () =>
+      client.of(0).some(({ type }) => type === FRAME.ping),
+    );
+    client.send(frame(FRAME.goAway, 0, 0, Buffer.alloc(8)));
+    await until('the server says GOAWAY', () =>
+      client.of(0).some(({ type }) => type === FRAME.goAway),
+    );
+    await within('the server has stopped', 5_000, server.stop(LONG_MS));
+    t.pass();
+  },
+);
+
 t.test('a refused stream closes, also if parts of its request came with its headers', async (t) => {
   const server = await startStreamServer();
   const client = await HostileHttp2.connect(server.port);

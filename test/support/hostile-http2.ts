@@ -101,8 +101,9 @@ export class HostileHttp2 {
   }
 
   /** @param ca PEM of the CA of the server's certificate; default: plaintext */
-  static async connect(port: number, ca?: string): Promise<HostileHttp2> {
-    const options = { port, host: '127.0.0.1' };
+  /** @param allowHalfOpen it keeps its side of the connection open when the server ends its own */
+  static async connect(port: number, ca?: string, allowHalfOpen = false): Promise<HostileHttp2> {
+    const options = { port, host: '127.0.0.1', allowHalfOpen };
     const socket =
       ca === undefined ? connect(options) : connectTls({ ...options, ca, ALPNProtocols: ['h2'] });
     socket.setNoDelay();
