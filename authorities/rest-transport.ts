@@ -351,7 +351,7 @@ function agentOf({ tls }: GrpcSourceSpec, files: IdentityFiles | undefined): htt
     ...(roots && { ca: roots }),
     ...(key && { key }),
     ...(certificates && { cert: certificates }),
-    ...(serverName !== undefined && isName && { servername: serverName }),
+    ...(serverName !== undefined && { servername: isName ? serverName : '' }),
     checkServerIdentity: (host, certificate) =>
       requiredSans.length > 0
         ? checkSans(requiredSans, serverName ?? host, certificate)
