@@ -31,7 +31,7 @@ import { Violation, type Oracle } from './oracle.js';
 import { Random } from './random.js';
 import { checkErrors, checkKnown } from './said-nothing.js';
 import { mayHaveBeenDenied } from './rights.js';
-import { toldVersions, type Resume } from './resumes.js';
+import { hasClusterMark, toldVersions, type Resume } from './resumes.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
 const NO_AUTHORITY = '';
@@ -324,8 +324,7 @@ export class Client implements ModelClient {
       const isOurs = partsOf(name).typeUrl === typeUrl && this.#wants(typeUrl, name);
       if (isOurs) told.set(name, 'never given');
     }
-    this.#stream.toldOfClusters ||=
-      typeUrl === EDS && [...told.values()].some((version) => version.includes('.'));
+    this.#stream.toldOfClusters ||= typeUrl === EDS && [...told.values()].some(hasClusterMark);
     return this.#encode({ typeUrl, subscribe: [...subscribed], initialVersions: told });
   }
 
@@ -367,7 +366,9 @@ export class Client implements ModelClient {
         held.process === this.#stream.process && held.sentMs >= this.#stream.connectedMs;
       return !isOurs || !this.#lastSaid.isAskedSince(name, held.readRequests);
     });
-    this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
+    if (received.authority !== NO_AUTHORITY) {
+      this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
+    }
     checkWarming(received, this.#stream, this.spec.name);
     for (const { name, version, body } of resources) {
       if (body === undefined) throw new Violation('wire', `${name} has no content`);

@@ -10,6 +10,9 @@ export type Resume = 'full' | 'none' | 'some' | 'foreign' | 'unsaid';
 
 export const RESUMES: readonly Resume[] = ['full', 'full', 'none', 'some', 'foreign', 'unsaid'];
 
+/** Did a gateway give this version to endpoints of a client that has clusters? Other servers' versions may have dots too. */
+export const hasClusterMark = (version: string): boolean => /^[\w-]{22}\+?\.[\w-]+$/.test(version);
+
 /** @returns the versions that a delta client sends for the resources that it may mention. */
 export function toldVersions(
   held: readonly (readonly [string, { readonly version: string }])[],

@@ -369,9 +369,8 @@ export class SotwClient implements ModelClient {
     const went = removed.filter((name) => this.hadContent.has(name) && !standsIn(name));
     const change = { typeUrl, resources: arrived.size, removed: went, sentMs };
     this.#order.check(change);
-    const { asked, toldOfClusters } = this.type(EDS);
-    const isTold = toldOfClusters && [...asked.values()].some((one) => one.request <= readRequests);
-    if (this.#isWarming && isTold) checkWarming(change, this.#connectedMs);
+    if (this.#isWarming && this.#toldOfClusters(typeUrl, readRequests))
+      checkWarming(change, this.#connectedMs);
     for (const [name, body] of arrived) {
       const taken = this.#take(typeUrl, name, body, written);
       if (taken && isOwed(name)) state.offered.set(name, taken);
@@ -397,6 +396,14 @@ export class SotwClient implements ModelClient {
     this.#order.push({ ...sent, offered: new Map(state.offered), covered, isPassedOver: false });
     const errors = response.errors.map(({ name, code }) => `${name} ${code}`);
     return { typeUrl, nonce, resources: names.map((name) => ({ name })), removed, errors };
+  }
+
+  /** Does the gateway know that the client has clusters, or wait for the request that says so? */
+  #toldOfClusters(typeUrl: string, readRequests: number): boolean {
+    const { asked, toldOfClusters } = this.type(EDS);
+    if (!toldOfClusters || asked.size === 0) return false;
+    const isRead = [...asked.values()].some(({ request }) => request <= readRequests);
+    return isRead || this.type(typeUrl).claims !== 'nothing';
   }
 
   #checkEnvelope(

@@ -1,7 +1,7 @@
 /** The state of a state-of-the-world client for one type. */
 import type { Held } from './model-client.js';
 import { globOf } from './names.js';
-import type { Resume } from './resumes.js';
+import { hasClusterMark, type Resume } from './resumes.js';
 import { MembersUntold } from './sotw-members.js';
 
 /** `stream`: the number of the client's stream that sent it. */
@@ -55,7 +55,7 @@ export interface Sotw {
 }
 
 /** A version that no instance gave. */
-const ELSEWHERE = 'elsewhere';
+const ELSEWHERE = '1.2';
 /** In `left`: the client dropped the name before its stream began. */
 export const BEFORE_STREAM = 0;
 
@@ -86,7 +86,7 @@ export function startStream(state: Sotw, resume: Resume): void {
   else if (resume === 'foreign' && state.version !== '') state.version = ELSEWHERE;
   const isForeign = state.version === ELSEWHERE;
   state.claims = state.version === '' ? 'nothing' : isForeign ? 'unknown' : 'all';
-  state.toldOfClusters = state.version.includes('.');
+  state.toldOfClusters = hasClusterMark(state.version);
   if (state.version === '' || resume === 'foreign') {
     state.untold.clear();
     state.left.clear();

@@ -140,7 +140,7 @@ export class ConnectedClient {
 
   /** Opens a new stream, at the same or another instance, and resumes the held content. */
   reconnect(to: Instance = this.#instance): void {
-    for (const request of this.#reopen(to)) this.send(request);
+    for (const request of this.reopen(to)) this.send(request);
   }
 
   /**
@@ -149,7 +149,7 @@ export class ConnectedClient {
    * @returns sends that request
    */
   reconnectWarming(to: Instance = this.#instance): () => void {
-    const requests = this.#reopen(to);
+    const requests = this.reopen(to);
     const ofClusters = requests.filter(({ typeUrl }) => typeUrl === CDS);
     for (const request of requests) if (!ofClusters.includes(request)) this.send(request);
     return () => {
@@ -157,8 +157,8 @@ export class ConnectedClient {
     };
   }
 
-  /** @returns the first requests of the new stream */
-  #reopen(to: Instance): readonly DeltaRequest[] {
+  /** Opens a new stream. @returns its first requests, which are not sent */
+  reopen(to: Instance = this.#instance): readonly DeltaRequest[] {
     this.#instance = to;
     this.session = this.#open();
     return this.model.reconnect();

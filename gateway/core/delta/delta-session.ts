@@ -24,7 +24,8 @@ import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
 import type { ClustersBehind } from './subscription.js';
 import { SubscriptionTable } from './subscription-table.js';
-import { SOME_CLUSTERS, type Held } from '../session/holdings.js';
+import { ClustersToCome, SOME_CLUSTERS } from '../session/clusters-to-come.js';
+import type { Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache, type RefusedNameEvent } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
@@ -44,8 +45,6 @@ export interface SessionOptions extends StreamSessionOptions {
    * (ENVOY 4).
    */
   readonly silentAbsentRoutes: boolean;
-  /** The client has a stream for each type, and this is one of them. Default: false (ADS). */
-  readonly isOfOneType?: boolean;
   /** What the client's earlier streams were sent; default: unknown. */
   readonly past?: (() => ClientPast | undefined) | undefined;
 }
@@ -78,8 +77,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   /** Undefined: the client has refused nothing, as nearly all. */
   #retries: NackRetries | undefined;
   readonly #typesSeen = new Set<string>();
-  /** The client has clusters from an earlier stream, and listeners and routes wait until then for its request for them. */
-  #clustersAwaitedUntilMs: number | undefined;
+  readonly #clustersToCome: ClustersToCome;
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
@@ -102,6 +100,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   constructor(options: SessionOptions) {
     this.#options = options;
+    this.#clustersToCome = new ClustersToCome(options.ackDeadlineMs);
     const { maxMessageBytes } = options;
     const onDenied = (refused: RefusedNameEvent): void => {
       this.#events.add(refused);
@@ -220,9 +219,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     const isOfOneType = this.#options.isOfOneType === true;
     const resumed = isFirst ? new ResumedVersions(request, isOfOneType) : undefined;
-    if (typeUrl === TYPE_URL.cluster) this.#clustersAwaitedUntilMs = undefined;
-    else if (resumed?.tellsOfClusters && !this.#typesSeen.has(TYPE_URL.cluster))
-      this.#clustersAwaitedUntilMs = this.#portionMs + this.#options.ackDeadlineMs;
+    if (resumed && !isOfOneType)
+      this.#clustersToCome.handleFirst(typeUrl, resumed.told, this.#portionMs);
     for (const text of subscribe) {
       this.#subscribe(typeUrl, text, resumed?.claimOf(text));
       if (this.#portionLeft-- <= 0) yield;
@@ -403,7 +401,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * still waits for an ACK, the session sends the assignment after it has sent the cluster.
    */
   clustersBehind(edsKey: string): ClustersBehind {
-    if (this.#clustersAwaitedUntilMs !== undefined) return { suffix: SOME_CLUSTERS, settled: true };
+    if (this.#clustersToCome.areOwed) return { suffix: SOME_CLUSTERS, settled: true };
     const versions: string[] = [];
     let settled = true;
     for (const cluster of this.#cache.clustersOf(edsKey)) {
@@ -582,7 +580,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #pollGreeting(nowMs: number): EncodedResponse | undefined {
     if (
       this.#responses > 0 ||
-      this.#waitUntilMs !== undefined ||
+      // The wait for the request for clusters is no reason for silence.
+      (this.#waitUntilMs !== undefined && this.#waitUntilMs !== this.#clustersToCome.untilMs) ||
       this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.isWaiting)
     )
       return undefined;
@@ -604,7 +603,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       subscriptions,
       clusters,
       endpoints,
-      clustersAwaitedUntilMs: this.#clustersAwaitedUntilMs,
+      clustersAwaitedUntilMs: this.#clustersToCome.untilMs,
       nowMs,
       ackDeadlineMs: this.#options.ackDeadlineMs,
     });

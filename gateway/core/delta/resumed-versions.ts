@@ -5,8 +5,9 @@
 import type { DeltaRequest } from '../../../protos/discovery.js';
 import { globKeyOf, isXdstp } from '../../../protos/resource-name.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
+import { hasClusterMark, type Resumed } from '../session/clusters-to-come.js';
 import { mayHaveDirectives, type AskedName, type NameReader } from '../session/asked-name.js';
-import { contentVersionOf, isBehindClusters, MAYBE_HELD, type Held } from '../session/holdings.js';
+import { contentVersionOf, MAYBE_HELD, type Held } from '../session/holdings.js';
 import type { DeltaSubscriptions } from './delta-subscriptions.js';
 import type { SubscribedCollection, SubscriptionTable } from './subscription-table.js';
 
@@ -25,12 +26,15 @@ export class ResumedVersions {
     this.#untold = request.initialVersions.size > 0 ? MAYBE_HELD : undefined;
   }
 
-  /** Does the client hold endpoints that an ADS stream brought with their clusters? */
-  get tellsOfClusters(): boolean {
+  /** For `ClustersToCome`. */
+  get told(): Resumed {
     const { typeUrl, initialVersions } = this.#request;
-    if (typeUrl !== TYPE_URL.clusterLoadAssignment || this.#isOfOneType) return false;
-    for (const version of initialVersions.values()) if (isBehindClusters(version)) return true;
-    return false;
+    const isResumed = initialVersions.size > 0;
+    const mayHaveMark = typeUrl === TYPE_URL.clusterLoadAssignment;
+    return {
+      isResumed,
+      hasMark: mayHaveMark && [...initialVersions.values()].some(hasClusterMark),
+    };
   }
 
   /** @returns what the client claims to hold of a name that it subscribes to; undefined: nothing */

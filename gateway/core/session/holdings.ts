@@ -42,20 +42,11 @@ function heldKindOf(held: Held, version: string | undefined): HeldKind {
   return held === version ? 'this' : 'other';
 }
 
-/**
- * The suffix of assignments' versions on a stream whose client has clusters, where the versions of these clusters do not
- * matter or are not known yet. Otherwise the suffix is their digest (`DeltaSession.clustersBehind`).
- */
-export const SOME_CLUSTERS = '.c';
-
 /** The version of the content alone: that of an assignment has a suffix, the state of its clusters. */
 export function contentVersionOf(version: string): string {
   const end = version.indexOf('.');
   return end === -1 ? version : version.slice(0, end);
 }
-
-/** Does the version of an assignment tell that its client was sent clusters, too? */
-export const isBehindClusters = (version: string): boolean => version.includes('.');
 
 /** Does the client hold this content, whatever the suffix of its version? */
 export const isVersionOf = (held: Held, { version }: Projection): boolean =>

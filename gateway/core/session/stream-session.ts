@@ -38,6 +38,8 @@ export interface StreamSessionOptions {
   readonly membersPerPortion?: number;
   /** More subscriptions or collections without anything to send are passed over in portions of this size; default: at once. A count. */
   readonly looksPerPortion?: number;
+  /** The client has a stream or polls for each type, and this is one of them. Default: false (ADS). */
+  readonly isOfOneType?: boolean;
   /** A stream without any response ends after this time; undefined: never. */
   readonly unanswerableAfterMs?: number | undefined;
   /** The client's maximum message size; default: no limit. */

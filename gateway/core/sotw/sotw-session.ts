@@ -20,7 +20,8 @@ import { encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { mayBeGlob } from '../../../protos/glob.js';
 import { isPartialInSotw, isWholeInSotw, TYPE_URL } from '../../../protos/type-urls.js';
 import { locatorText, NameReader, type ClientScope } from '../session/asked-name.js';
-import { contentVersionOf, isBehindClusters, SOME_CLUSTERS } from '../session/holdings.js';
+import { ClustersToCome, hasClusterMark, SOME_CLUSTERS } from '../session/clusters-to-come.js';
+import { contentVersionOf } from '../session/holdings.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { MessageLimit } from '../session/message-limit.js';
 import { emptyAssignment } from './placeholder.js';
@@ -92,10 +93,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   readonly #byType = new Map<string, SotwSubscriptions>();
   /** In push order. */
   #allSubscriptions: SotwSubscriptions[] = [];
-  /** The client has requested clusters, on this stream or on the one before. */
-  #hasClusters = false;
-  /** It has requested them on the one before, and listeners and routes wait until then for its request on this one. */
-  #clustersAwaitedUntilMs: number | undefined;
+  readonly #clustersToCome: ClustersToCome;
   #wraps = false;
   #hasNode = false;
   /** Number of the last response's nonce. */
@@ -126,6 +124,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   constructor(options: SotwOptions) {
     this.#options = options;
+    this.#clustersToCome = new ClustersToCome(options.ackDeadlineMs);
     const { maxMessageBytes } = options;
     const cache = (this.#cache = new GrantedCache(options.cache, options.judge, (refused) => {
       this.#events.add(refused);
@@ -285,13 +284,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const isWhole = isWholeFor(typeUrl, names);
     const cache = this.#cache;
     const isAssignment = typeUrl === TYPE_URL.clusterLoadAssignment;
-    if (typeUrl === TYPE_URL.cluster) {
-      this.#hasClusters = true;
-      this.#clustersAwaitedUntilMs = undefined;
-    } else if (isAssignment && isBehindClusters(versionInfo) && !this.#hasClusters) {
-      this.#hasClusters = true;
-      this.#clustersAwaitedUntilMs = nowMs + this.#options.ackDeadlineMs;
-    }
+    const told = {
+      isResumed: versionInfo !== '',
+      hasMark: isAssignment && hasClusterMark(versionInfo),
+    };
+    if (!this.#options.isOfOneType) this.#clustersToCome.handleFirst(typeUrl, told, nowMs);
     const subscriptions = new SotwSubscriptions({
       typeUrl,
       cache,
@@ -486,7 +483,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       subscriptions,
       clusters,
       endpoints,
-      clustersAwaitedUntilMs: this.#clustersAwaitedUntilMs,
+      clustersAwaitedUntilMs: this.#clustersToCome.untilMs,
       nowMs,
       ackDeadlineMs: this.#options.ackDeadlineMs,
     });
@@ -536,7 +533,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   /** The version of endpoints tells a gateway to which the client returns that the client has clusters, too. */
   #withMark({ typeUrl }: SotwSubscriptions, answer: SotwContent): SotwContent {
-    if (typeUrl !== TYPE_URL.clusterLoadAssignment || !this.#hasClusters) return answer;
+    if (typeUrl !== TYPE_URL.clusterLoadAssignment || !this.#clustersToCome.areThere) return answer;
     return { ...answer, versionInfo: answer.versionInfo + SOME_CLUSTERS };
   }
 

@@ -267,7 +267,8 @@ t.test(
     client.send(request({ typeUrl: RDS, subscribe: [rds('g/gone')] }));
     client.model.wants = () => true;
     instance.directory.answer();
-    client.settle();
+    // Routes may wait for the client's request for endpoints.
+    client.settleAfter(2_000);
     const removed = client.settleAfter(SWITCH_WAIT_MS).flatMap((response) => response.removed);
     t.strictSame(removed, [rds('g/gone')]);
     t.end();

@@ -222,6 +222,7 @@ t.test(
     const moved = client;
     client.disconnect();
     client.reconnect(new Instance({ directory: instance.directory, silentAbsentRoutes: true }));
+    client.settleAfter(2_000); // in which routes may wait for its request for endpoints
     const status = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
     instance.directory.fail(RDS, rds('r'), status);
     const lost = { type: 'RouteConfiguration', resources: [], removed: [rds('r')] };

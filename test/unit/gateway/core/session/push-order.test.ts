@@ -476,3 +476,70 @@ t.test('a client with endpoints that never had clusters gets its routes at once'
   t.strictSame(types(client), [EDS, RDS]);
   t.end();
 });
+
+/** A client of one cluster, its endpoints and a route, which it holds. */
+function withRoute() {
+  const instance = new Instance({ ackDeadlineMs: ACK_DEADLINE_MS });
+  const put = (content: string): void => {
+    instance.directory.put(CDS, cds('a'), content, eds('a'));
+    instance.directory.put(EDS, eds('a'), content);
+    instance.directory.put(RDS, rds('r'), content);
+  };
+  put('v1');
+  const client = instance.connect();
+  client.subscribe(CDS, cds('a'));
+  client.subscribe(EDS, eds('a'));
+  client.subscribe(RDS, rds('r'));
+  instance.directory.answer();
+  client.settle();
+  return { instance, client, put };
+}
+
+t.test('a client that returns with routes before its endpoints waits for these (ENVOY 24)', (t) => {
+  const { instance, client, put } = withRoute();
+  client.disconnect();
+  const requests = client.reopen();
+  const send = (typeUrl: string): void => {
+    for (const one of requests) if (one.typeUrl === typeUrl) client.send(one);
+  };
+  put('v2');
+  send(RDS);
+  t.strictSame(client.settle().map(gist), [
+    { type: 'RouteConfiguration', resources: [], removed: [] },
+  ]);
+  send(EDS);
+  client.settle();
+  instance.advance(ACK_DEADLINE_MS - 1);
+  t.strictSame(types(client), []);
+  send(CDS);
+  t.strictSame(types(client), [CDS, EDS, RDS]);
+  t.end();
+});
+
+t.test('a client that returns with routes and never requests endpoints gets them', (t) => {
+  const { instance, client, put } = withRoute();
+  client.disconnect();
+  client.reopen().forEach((one) => one.typeUrl === RDS && client.send(one));
+  put('v2');
+  client.settle();
+  instance.advance(1_999);
+  t.strictSame(types(client), []);
+  instance.advance(1);
+  t.strictSame(types(client), [RDS]);
+  t.end();
+});
+
+t.test(
+  'while a stream waits for nothing but the request for clusters, it gets an empty response (ENVOY 13)',
+  (t) => {
+    const { instance, client } = withRoute();
+    client.disconnect();
+    client.reconnectWarming();
+    client.settle();
+    client.disconnect();
+    client.reconnectWarming();
+    instance.directory.put(RDS, rds('r'), 'v2');
+    t.match(client.settle(), [{ typeUrl: EDS, resources: [], removed: [] }]);
+    t.end();
+  },
+);

@@ -91,23 +91,23 @@ t.test(
   'a resumed glob waits 3 s for possibly held names; names are answered at once (GRPC 6)',
   (t) => {
     const { directory, client, instance } = setUp();
-    const globs = [rds('g/*'), rds('h/*', 'down')];
-    directory.put(RDS, rds('g/a'), 'v1');
-    client.type(RDS).names = globs;
-    client.send({ typeUrl: RDS, versionInfo: 'of old', names: globs });
+    const globs = [sds('g/*'), sds('h/*', 'down')];
+    directory.put(SDS, sds('g/a'), 'v1');
+    client.type(SDS).names = globs;
+    client.send({ typeUrl: SDS, versionInfo: 'of old', names: globs });
     directory.answer(({ authority }) => authority !== 'down');
     t.equal(client.poll(), undefined);
     t.equal(client.session.nextDeadlineMs, FIRST_ANSWER_WAIT_MS);
     instance.advance(FIRST_ANSWER_WAIT_MS);
-    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'g/a=v1']]);
+    t.strictSame(client.settle().map(said), [['Secret', 'g/a=v1']]);
 
     const named = setUp();
-    const names = [rds('a'), rds('b', 'down')];
-    named.directory.put(RDS, rds('a'), 'v1');
-    named.client.type(RDS).names = names;
-    named.client.send({ typeUrl: RDS, versionInfo: 'of old', names });
+    const names = [sds('a'), sds('b', 'down')];
+    named.directory.put(SDS, sds('a'), 'v1');
+    named.client.type(SDS).names = names;
+    named.client.send({ typeUrl: SDS, versionInfo: 'of old', names });
     named.directory.answer(({ authority }) => authority !== 'down');
-    t.strictSame(named.client.settle().map(said), [['RouteConfiguration', 'a=v1']]);
+    t.strictSame(named.client.settle().map(said), [['Secret', 'a=v1']]);
     named.directory.failWaiting(UNREACHABLE, () => true);
     t.match(named.client.settle(), [{ errors: [{ code: STATUS_CODE.unavailable }] }]);
     t.end();
