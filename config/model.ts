@@ -32,7 +32,7 @@ export interface ClientTlsSpec {
    * of the target.
    */
   readonly requiredSans: readonly string[];
-  /** Name for SNI and certificate verification. Absent: the host of the target. */
+  /** Name or address to compare with the certificate; a name is also sent as SNI. Absent: the host of the target. */
   readonly serverName?: string;
 }
 
