@@ -11,7 +11,7 @@ import {
   type RequestParts,
 } from './delta-wire.js';
 import { checkNotOlder, checkRemoved, instanceOf, sinceOf } from './held-checks.js';
-import { checkWarming, DeltaOrder, WHOLE_BYTES } from './delta-order.js';
+import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
 import { DeltaStream, type DeltaHeld, type TypeState, type Unanswered } from './delta-state.js';
 import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
 import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
@@ -31,6 +31,7 @@ import { Violation, type Oracle } from './oracle.js';
 import { Random } from './random.js';
 import { checkErrors, checkKnown } from './said-nothing.js';
 import { mayHaveBeenDenied } from './rights.js';
+import { checkWarming } from './warming.js';
 import { hasClusterMark, toldVersions, type Resume } from './resumes.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
@@ -369,7 +370,14 @@ export class Client implements ModelClient {
     if (received.authority !== NO_AUTHORITY) {
       this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
     }
-    checkWarming(received, this.#stream, this.spec.name);
+    const { toldOfClusters, clustersResume, connectedMs } = this.#stream;
+    if (toldOfClusters && clustersResume) {
+      checkWarming(
+        this.spec.name,
+        { typeUrl, hasContent: resources.length > 0, sentMs },
+        connectedMs,
+      );
+    }
     for (const { name, version, body } of resources) {
       if (body === undefined) throw new Violation('wire', `${name} has no content`);
       const taken = this.#take({ typeUrl, name, version, body }, { sentMs, readRequests });

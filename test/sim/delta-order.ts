@@ -5,7 +5,6 @@
  */
 import type { DeltaResponse } from '../../protos/discovery.js';
 import { MOST_DRIFT } from './clocks.js';
-import type { DeltaStream } from './delta-state.js';
 import type { Sent } from './in-flight.js';
 import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
 import { Violation } from './oracle.js';
@@ -87,20 +86,4 @@ export class DeltaOrder {
     if (response.resources.length === 0) return false;
     return rankOf(typeUrl) > rankOf(EDS) || sentMs > nowMs - REPLACED_WAIT_MS;
   }
-}
-
-/**
- * A client that resumes while a cluster warms gets listeners and routes after its request for clusters, and not before the
- * deadline (ENVOY 24).
- *
- * @throws Violation
- */
-export function checkWarming(
-  { typeUrl, response, sentMs }: Ordered,
-  { toldOfClusters, clustersResume, connectedMs }: DeltaStream,
-  client: string,
-): void {
-  if (response.resources.length === 0 || (typeUrl !== LDS && typeUrl !== RDS)) return;
-  if (!toldOfClusters || !clustersResume || sentMs - connectedMs > ACK_DEADLINE_MS / 2) return;
-  throw new Violation('ENVOY 24', `${client} gets ${typeUrl} before its request for clusters`);
 }

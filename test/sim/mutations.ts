@@ -299,8 +299,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'listeners and routes do not wait for the request for clusters of a client that returns',
     file: `${GATEWAY}/session/push-order.ts`,
-    from: 'clusters?.guardedUntilMs ?? clustersAwaitedUntilMs ?? -Infinity',
-    to: 'clusters?.guardedUntilMs ?? -Infinity',
+    from: 'if (clusters?.holdsFirstSet(nowMs) !== true) return clustersAwaitedUntilMs;',
+    to: 'if (clusters?.holdsFirstSet(nowMs) !== true) return undefined;',
+  },
+  {
+    title: 'listeners and routes do not wait for a request for endpoints that follows theirs',
+    file: `${GATEWAY}/session/clusters-to-come.ts`,
+    from: 'this.#untilMs ??= nowMs + ENDPOINTS_WAIT_MS;',
+    to: '',
   },
   {
     title: 'removals do not wait for their replacements',

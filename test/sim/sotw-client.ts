@@ -14,7 +14,7 @@ import { checkPlaceholder } from './placeholders.js';
 import { Random } from './random.js';
 import { checkFirstMembers } from './sotw-sets.js';
 import { checkErrors, checkKnown } from './said-nothing.js';
-import { checkWarming, SotwOrder } from './sotw-order.js';
+import { SotwOrder } from './sotw-order.js';
 import { SotwSaid } from './sotw-said.js';
 import {
   decodeResponse,
@@ -26,6 +26,7 @@ import {
 import type { SotwManners } from './sotw-manners.js';
 import type { Resume } from './resumes.js';
 import { newSotw, owes, startStream, wants, type Sotw, type SotwHeld } from './sotw-state.js';
+import { checkWarming } from './warming.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
 export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl === CDS;
@@ -367,10 +368,11 @@ export class SotwClient implements ModelClient {
     // A placeholder goes when its name is unsubscribed, even if the glob is still subscribed.
     const standsIn = (name: string): boolean => state.offered.get(name)?.publications.length === 0;
     const went = removed.filter((name) => this.hadContent.has(name) && !standsIn(name));
-    const change = { typeUrl, resources: arrived.size, removed: went, sentMs };
-    this.#order.check(change);
-    if (this.#isWarming && this.#toldOfClusters(typeUrl, readRequests))
-      checkWarming(change, this.#connectedMs);
+    this.#order.check({ typeUrl, resources: arrived.size, removed: went, sentMs });
+    if (this.#isWarming && this.#toldOfClusters(typeUrl, readRequests)) {
+      const hasContent = arrived.size > 0 && went.length === 0;
+      checkWarming(this.spec.name, { typeUrl, hasContent, sentMs }, this.#connectedMs);
+    }
     for (const [name, body] of arrived) {
       const taken = this.#take(typeUrl, name, body, written);
       if (taken && isOwed(name)) state.offered.set(name, taken);

@@ -132,20 +132,3 @@ export class SotwOrder {
     return removed.length > 0 && removed.every((name) => this.#oracle.wentSince(name, sinceMs));
   }
 }
-
-/**
- * A client that resumes while a cluster warms gets listeners and routes after its request for clusters, and not before the
- * deadline (ENVOY 24).
- *
- * @param connectedMs when the stream of such a client started
- * @throws Violation
- */
-export function checkWarming(
-  { typeUrl, resources, removed, sentMs }: Change,
-  connectedMs: number,
-): void {
-  const isContent = resources > 0 && removed.length === 0;
-  if (!isContent || (typeUrl !== LDS && typeUrl !== RDS)) return;
-  if (sentMs - connectedMs > SURELY_WAITING_MS) return;
-  throw new Violation('ENVOY 24', `${typeUrl} comes before the request for clusters`);
-}
