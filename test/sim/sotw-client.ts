@@ -405,7 +405,10 @@ export class SotwClient implements ModelClient {
     const { asked, toldOfClusters } = this.type(EDS);
     if (!toldOfClusters || asked.size === 0) return false;
     const isRead = [...asked.values()].some(({ request }) => request <= readRequests);
-    return isRead || this.type(typeUrl).claims !== 'nothing';
+    const { subscribed, claims } = this.type(typeUrl);
+    // gRPC clients have no collections.
+    const mayWait = typeUrl === LDS && claims !== 'nothing' && [...subscribed].some(isGlob);
+    return isRead || mayWait;
   }
 
   #checkEnvelope(

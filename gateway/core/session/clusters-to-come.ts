@@ -24,7 +24,7 @@ const ENDPOINTS_WAIT_MS = 2_000;
 
 /** The versions in the first request of a type. */
 export interface Resumed {
-  /** It has versions. */
+  /** It has versions (state of the world: of a collection, which an Envoy requests). */
   readonly isResumed: boolean;
   /** It requests endpoints, and their versions have the mark. */
   readonly hasMark: boolean;

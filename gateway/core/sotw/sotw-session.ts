@@ -285,7 +285,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const cache = this.#cache;
     const isAssignment = typeUrl === TYPE_URL.clusterLoadAssignment;
     const told = {
-      isResumed: versionInfo !== '',
+      // A gRPC client that returns names its listener, and may request no cluster before it has the route.
+      isResumed: versionInfo !== '' && hasCollection(names),
       hasMark: isAssignment && hasClusterMark(versionInfo),
     };
     if (!this.#options.isOfOneType) this.#clustersToCome.handleFirst(typeUrl, told, nowMs);
@@ -582,8 +583,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
 /** A client of a type that the gateway does not know may delete what a response of its collection leaves out. */
 function isWholeFor(typeUrl: string, names: readonly string[]): boolean {
   if (isWholeInSotw(typeUrl)) return true;
-  return !isPartialInSotw(typeUrl) && (names.length === 0 || names.some(mayBeGlob));
+  return !isPartialInSotw(typeUrl) && hasCollection(names);
 }
+
+const hasCollection = (names: readonly string[]): boolean =>
+  names.length === 0 || names.some(mayBeGlob);
 
 function allRequiredOf(subscriptions: SotwSubscriptions | undefined) {
   const responses = subscriptions?.responses;

@@ -305,7 +305,6 @@ t.test(
       client.disconnect();
       client.type(type).names = [name];
       client.reconnect(instance);
-      instance.advance(2_000); // in which listeners may wait for its request for endpoints
       t.equal(client.settle().filter(({ typeUrl }) => typeUrl === type)[0]?.resources.length, 1);
       client.ask(type);
       client.settle();
