@@ -91,6 +91,11 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     file: 'authorities/core/failover/failover-group.ts',
     from: 'if (!wanted) this.#resources.keepEnds(index, candidate);',
     to: '',
+    // 2,000 worlds have no TTL that ends in just this time.
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/ttl.test.ts',
+      title: 'of two TTLs of kept content the later one counts',
+    },
   },
   {
     title: 'kept members stay when the primary answers their collection late',

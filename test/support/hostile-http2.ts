@@ -100,8 +100,10 @@ export class HostileHttp2 {
     }
   }
 
-  /** @param ca PEM of the CA of the server's certificate; default: plaintext */
-  /** @param allowHalfOpen it keeps its side of the connection open when the server ends its own */
+  /**
+   * @param ca PEM of the CA of the server's certificate; default: plaintext
+   * @param allowHalfOpen it keeps its side of the connection open when the server ends its own
+   */
   static async connect(port: number, ca?: string, allowHalfOpen = false): Promise<HostileHttp2> {
     const options = { port, host: '127.0.0.1', allowHalfOpen };
     const socket =

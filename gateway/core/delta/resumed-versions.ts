@@ -29,12 +29,8 @@ export class ResumedVersions {
   /** For `ClustersToCome`. */
   get told(): Resumed {
     const { typeUrl, initialVersions } = this.#request;
-    const isResumed = initialVersions.size > 0;
-    const mayHaveMark = typeUrl === TYPE_URL.clusterLoadAssignment;
-    return {
-      isResumed,
-      hasMark: mayHaveMark && [...initialVersions.values()].some(hasClusterMark),
-    };
+    const hasMark = typeUrl === TYPE_URL.clusterLoadAssignment && someHasMark(initialVersions);
+    return { isResumed: initialVersions.size > 0, hasMark };
   }
 
   /** @returns what the client claims to hold of a name that it subscribes to; undefined: nothing */
@@ -95,6 +91,12 @@ export class ResumedVersions {
     const [list] = lists.length === 1 ? lists : [];
     return list && { subscriptions: list.subscriptions, collectionKey: list.key, key };
   }
+}
+
+/** Most often the first one tells. */
+function someHasMark(versions: ReadonlyMap<string, string>): boolean {
+  for (const version of versions.values()) if (hasClusterMark(version)) return true;
+  return false;
 }
 
 /** The collection that a version belongs to. */

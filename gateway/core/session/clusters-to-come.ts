@@ -24,7 +24,10 @@ const ENDPOINTS_WAIT_MS = 2_000;
 
 /** The versions in the first request of a type. */
 export interface Resumed {
-  /** It has versions (state of the world: of a collection, which an Envoy requests). */
+  /**
+   * It has versions. In the state of the world only those of a collection count: a gRPC client names its listener, and may
+   * request its clusters only after it has the route.
+   */
   readonly isResumed: boolean;
   /** It requests endpoints, and their versions have the mark. */
   readonly hasMark: boolean;

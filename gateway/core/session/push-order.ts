@@ -12,9 +12,10 @@
  *   never comes: so only at the start of the stream.
  * - Removals go last, in reverse order of types.
  *
- * Every wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming. Only while the deletion guard holds
- * back the first set of clusters of a resuming client do its listeners and routes wait as long, and then for the set:
- * they could name clusters that only the set brings.
+ * Each wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming. The wait of a client that returns, until
+ * its clusters can be sent, comes before the wait for their ACK. Only while the deletion guard holds back the first set of
+ * clusters of such a client do its listeners and routes wait as long, and then for the set: they could name clusters that only
+ * the set brings.
  */
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import type { Unacknowledged } from './unacknowledged.js';

@@ -285,7 +285,6 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const cache = this.#cache;
     const isAssignment = typeUrl === TYPE_URL.clusterLoadAssignment;
     const told = {
-      // A gRPC client that returns names its listener, and may request no cluster before it has the route.
       isResumed: versionInfo !== '' && hasCollection(names),
       hasMark: isAssignment && hasClusterMark(versionInfo),
     };
