@@ -88,16 +88,25 @@ export async function startBackend(name: string): Promise<{
   return { port: (server.address() as AddressInfo).port, server };
 }
 
-/** A port that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createTcpServer();
-  return new Promise((resolve, reject) => {
+export interface HeldPort {
+  readonly port: number;
+  release(): Promise<void>;
+}
+
+/** Holds a free port for a program that starts later: no other server gets it meanwhile. */
+export async function holdPort(): Promise<HeldPort> {
+  const server = createTcpServer().unref();
+  await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => {
-        resolve(port);
-      });
-    });
+    server.listen(0, '127.0.0.1', resolve);
   });
+  return {
+    port: (server.address() as AddressInfo).port,
+    release: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          resolve();
+        });
+      }),
+  };
 }

@@ -12,7 +12,7 @@ import { AUTHORITIES, writeBootstrap, writeDemoFiles, writeMap } from './demo-fi
 import { join } from 'node:path';
 import {
   ControlPlane,
-  freePort,
+  holdPort,
   startBackend,
   startServer,
   type LogFields,
@@ -84,8 +84,8 @@ class Demo {
   async start(): Promise<void> {
     const { say, envoy, killEveryMs } = this.#options;
     const backends = { cloud: await this.#backend('cloud'), onprem: await this.#backend('onprem') };
-    const listener = await freePort();
-    const folder = writeDemoFiles({ backends, listener });
+    const listener = await holdPort();
+    const folder = writeDemoFiles({ backends, listener: listener.port });
     this.#folder = folder;
     this.#cloud = new ControlPlane(join(folder, 'cloud.yaml'));
     this.#onprem = new ControlPlane(join(folder, 'onprem.yaml'));
@@ -102,7 +102,8 @@ class Demo {
     });
     this.#gateway = gateway;
     say(`gateway: clients on 127.0.0.1:${port}, admin on http://${gateway.admin.address}/`);
-    await this.#startTraffic(envoy, port, listener);
+    await listener.release();
+    await this.#startTraffic(envoy, port, listener.port);
     this.#reports = setInterval(() => {
       this.#report();
     }, killEveryMs * REPORT_PART);

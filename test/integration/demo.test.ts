@@ -4,7 +4,9 @@
  */
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
 import t from 'tap';
+import { holdPort } from '../../gateway/demo/demo-server.js';
 import { showsRound, startDemo } from '../support/demo.js';
 import { runCommand } from '../support/program.js';
 
@@ -31,6 +33,20 @@ t.test('README: Ctrl-C ends the demo while a control plane is down', async (t) =
   t.match(last, /end: 1 kills, [1-9]\d* requests, 0 failed/);
   t.same(await exit, [0, null]);
   t.same(readdirSync(scratch), [], 'no file is left');
+});
+
+t.test('no other server gets the port of the Envoy of the demo before Envoy starts', async (t) => {
+  const listen = (port: number): Promise<Server> =>
+    new Promise((resolve, reject) => {
+      const server = createServer().once('error', reject);
+      server.listen(port, '127.0.0.1', () => {
+        resolve(server);
+      });
+    });
+  const held = await holdPort();
+  await t.rejects(listen(held.port), { code: 'EADDRINUSE' });
+  await held.release();
+  (await listen(held.port)).close();
 });
 
 t.test('a wrong time or count of the demo is refused with the allowed values', async (t) => {
