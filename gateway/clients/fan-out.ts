@@ -2,10 +2,22 @@
  * Serves the client streams that have responses to send, in portions of `PORTION_MS`, so that a
  * change for a thousand clients does not delay incoming messages. Changes between two portions merge in
  * the sessions at no cost. Streams in sync go before streams that get, or wait for, their first responses.
+ *
+ * Streams in sync are served in rounds, and the more streams a round has, the later the next one begins. So in a flood of
+ * changes more of them merge, and the gateway does not spend all of its time on writing. After a quiet time a change waits for nothing.
  */
 import { PORTION_MS } from '../../authorities/index.js';
 import { FirstSyncs, type FirstSync } from '../core/quotas/first-syncs.js';
 import { clock } from '../clock.js';
+
+/** The next round begins so much later for each stream of the last one: about twice what serving it costs. Milliseconds. */
+const ROUND_MS_PER_STREAM = 0.05;
+
+/** A shorter time is not worth a timer. Milliseconds. */
+const MIN_ROUND_MS = 1;
+
+/** No change waits longer for the next round to begin. Milliseconds. */
+const MAX_ROUND_MS = 10;
 
 export interface Pumpable {
   /** Writes the pending responses. */
@@ -17,12 +29,12 @@ export interface Pumpable {
 }
 
 export class FanOut {
-  readonly #inSync = new Set<Pumpable>();
+  readonly #inSync = new Rounds();
   /** Streams whose first sync is under way. */
   readonly #syncing = new Set<Pumpable>();
   readonly #syncs = new FirstSyncs<Pumpable>();
   #scheduled = false;
-  /** Until the first sync that is under way for the longest time counts as over. */
+  /** Until the next round may begin, or the first sync that is under way for the longest time counts as over. */
   #timer: NodeJS.Timeout | undefined;
 
   schedule(stream: Pumpable): void {
@@ -57,7 +69,7 @@ export class FanOut {
   /** A portion for each kind of stream: neither waits until the other has nothing more to send. */
   #turn(): void {
     this.#scheduled = false;
-    const isBusy = pumpSome(this.#inSync, performance.now() + PORTION_MS);
+    const isBusy = this.#inSync.pumpSome(performance.now());
     if (this.#sync() || isBusy) this.#scheduleTurn();
     else this.#armTimer();
   }
@@ -79,15 +91,56 @@ export class FanOut {
 
   #armTimer(): void {
     clearTimeout(this.#timer);
-    const dueMs = this.#syncs.waitingCount > 0 ? this.#syncs.nextDeadlineMs : undefined;
-    if (dueMs === undefined) return;
+    const delayMs = Math.min(this.#inSync.delayMs(performance.now()), this.#syncDelayMs);
+    if (delayMs === Infinity) return;
     this.#timer = setTimeout(
       () => {
         this.#scheduleTurn();
       },
-      Math.max(1, dueMs - clock()),
+      Math.max(1, delayMs),
     );
     this.#timer.unref();
+  }
+
+  /** Infinity: no stream waits for a first sync to end. */
+  get #syncDelayMs(): number {
+    const dueMs = this.#syncs.waitingCount > 0 ? this.#syncs.nextDeadlineMs : undefined;
+    return dueMs === undefined ? Infinity : dueMs - clock();
+  }
+}
+
+class Rounds {
+  /** The streams of the present round that have not been pumped yet. */
+  #round = new Set<Pumpable>();
+  /** Streams that became ready after the round had begun. */
+  #waiting = new Set<Pumpable>();
+  /** By `performance.now()`. */
+  #nextRoundMs = 0;
+
+  add(stream: Pumpable): void {
+    if (!this.#round.has(stream)) this.#waiting.add(stream);
+  }
+
+  delete(stream: Pumpable): void {
+    this.#round.delete(stream);
+    this.#waiting.delete(stream);
+  }
+
+  /** @returns whether streams are left for the next turn */
+  pumpSome(nowMs: number): boolean {
+    if (this.#round.size === 0 && nowMs >= this.#nextRoundMs) this.#begin(nowMs);
+    return pumpSome(this.#round, nowMs + PORTION_MS) || this.delayMs(nowMs) <= 0;
+  }
+
+  /** @returns how long it takes until the next round begins; Infinity: no stream waits for it */
+  delayMs(nowMs: number): number {
+    return this.#waiting.size > 0 ? this.#nextRoundMs - nowMs : Infinity;
+  }
+
+  #begin(nowMs: number): void {
+    [this.#round, this.#waiting] = [this.#waiting, this.#round];
+    const roundMs = Math.min(this.#round.size * ROUND_MS_PER_STREAM, MAX_ROUND_MS);
+    this.#nextRoundMs = roundMs < MIN_ROUND_MS ? nowMs : nowMs + roundMs;
   }
 }
 

@@ -70,6 +70,45 @@ t.test('a stream that becomes ready while others are pumped gets its turn', asyn
   t.strictSame(pumped, ['first', 'late']);
 });
 
+t.test('a round of many streams has a pause, in which their changes merge', async (t) => {
+  const fanOut = new FanOut();
+  let pumps = 0;
+  let told = (): void => undefined;
+  const streams = Array.from({ length: 100 }, (): Pumpable => ({
+    pump: () => {
+      if (++pumps === 200) told();
+    },
+  }));
+  const scheduleAll = (): void => {
+    for (const stream of streams) fanOut.schedule(stream);
+  };
+  const beganMs = performance.now();
+  scheduleAll();
+  while (pumps < 100) await turn();
+  const secondRound = new Promise<void>((resolve) => (told = resolve));
+  // The timer alone does not keep the process.
+  const keep = setInterval(() => undefined, 1_000);
+  while (pumps === 100) {
+    scheduleAll();
+    await turn();
+  }
+  await secondRound;
+  clearInterval(keep);
+  t.equal(pumps, 200, 'each stream once, however many changes came');
+  t.ok(performance.now() - beganMs >= 5, '0.05 ms for each stream');
+});
+
+t.test('rounds of few streams follow each other at once', async (t) => {
+  const fanOut = new FanOut();
+  let pumps = 0;
+  const stream: Pumpable = { pump: () => pumps++ };
+  for (let change = 1; change <= 5; change++) {
+    fanOut.schedule(stream);
+    await turn();
+    t.equal(pumps, change);
+  }
+});
+
 const limits = (firstSyncs: number): QuotaLimits => ({
   global: {
     streams: 9,
