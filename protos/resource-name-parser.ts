@@ -8,6 +8,7 @@ import {
   escapedInAuthority,
   escapedInId,
   escapedInParameter,
+  isPlain,
   maxNameBytes,
   refuse,
   unescapeComponent,
@@ -32,46 +33,79 @@ function parseCanonical(text: string): Parsed<ResourceName> | undefined {
   if (text.length > maxNameBytes || !text.startsWith(scheme)) {
     return undefined;
   }
-  const outsideQuery = escapedInAuthority | escapedInId;
-  let typeSlash = -1;
-  let idSlash = -1;
-  let end = scheme.length;
-  for (; end < text.length; end += 1) {
-    const code = text.charCodeAt(end);
-    if (code === 0x2f) {
-      if (typeSlash < 0) {
-        typeSlash = end;
-      } else if (idSlash < 0) {
-        idSlash = end;
-      }
-      continue;
-    }
-    if (code === 0x3f) {
-      break;
-    }
-    const inType = typeSlash >= 0 && idSlash < 0;
-    const bits = code < 128 ? (asciiClass[code] ?? 0) : outsideQuery;
-    if ((bits & outsideQuery) !== 0 || (inType && (bits & allowedInType) === 0)) {
+  const prefix = canonicalPrefix(text);
+  if (prefix === undefined) {
+    return undefined;
+  }
+  const idStart = prefix.text.length;
+  let end = idStart;
+  while (end < text.length && text.charCodeAt(end) !== 0x3f) {
+    if (!isPlain(text.charCodeAt(end), escapedInId)) {
       return undefined;
     }
+    end += 1;
   }
-  if (idSlash < 0 || idSlash + 1 === end || typeSlash + 1 === idSlash) {
+  if (end === idStart) {
     return undefined;
   }
   const contextParams = end < text.length ? canonicalParams(text, end + 1) : noParams;
   if (contextParams === undefined) {
     return undefined;
   }
-  const id = text.slice(idSlash + 1, end);
+  const id = text.slice(idStart, end);
   const name: ResourceName = {
-    authority: text.slice(scheme.length, typeSlash),
-    resourceType: text.slice(typeSlash + 1, idSlash),
+    authority: prefix.authority,
+    resourceType: prefix.resourceType,
     id,
     contextParams,
     isGlob: endsInStar(id),
     key: text,
   };
   return { ok: true, value: name };
+}
+
+/** `xdstp://AUTHORITY/TYPE/` */
+interface Prefix {
+  readonly text: string;
+  readonly authority: string;
+  readonly resourceType: string;
+}
+
+/**
+ * Of the last canonical name. The next name mostly has the same prefix: it is not read again, and the names
+ * share its strings. A hundred thousand names would otherwise hold as many copies of both.
+ */
+let lastPrefix: Prefix | undefined;
+
+function canonicalPrefix(text: string): Prefix | undefined {
+  if (lastPrefix !== undefined && text.startsWith(lastPrefix.text)) {
+    return lastPrefix;
+  }
+  const typeSlash = text.indexOf('/', scheme.length);
+  const idSlash = typeSlash < 0 ? -1 : text.indexOf('/', typeSlash + 1);
+  if (idSlash <= typeSlash + 1) {
+    return undefined;
+  }
+  for (let index = scheme.length; index < idSlash; index += 1) {
+    const code = text.charCodeAt(index);
+    const isInType = index > typeSlash;
+    if (
+      index !== typeSlash &&
+      !(isInType ? isAllowedInType(code) : isPlain(code, escapedInAuthority))
+    ) {
+      return undefined;
+    }
+  }
+  lastPrefix = {
+    text: text.slice(0, idSlash + 1),
+    authority: text.slice(scheme.length, typeSlash),
+    resourceType: text.slice(typeSlash + 1, idSlash),
+  };
+  return lastPrefix;
+}
+
+function isAllowedInType(code: number): boolean {
+  return code < 128 && ((asciiClass[code] ?? 0) & allowedInType) !== 0;
 }
 
 /** Sorted parameters without escapes; undefined for any other spelling. */

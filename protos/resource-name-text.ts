@@ -108,7 +108,8 @@ export function escapeComponent(decoded: string, escapedHere: number): string {
   return escaped;
 }
 
-function isPlain(code: number, escapedHere: number): boolean {
+/** Whether the character stands for itself in the component. */
+export function isPlain(code: number, escapedHere: number): boolean {
   return code < 128 && ((asciiClass[code] ?? 0) & escapedHere) === 0;
 }
 

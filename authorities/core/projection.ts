@@ -67,7 +67,9 @@ const sameReference: ReferenceMapping = (name) => name;
 function contentHash(typeUrl: string, body: Uint8Array): string {
   // In one call: a hash object costs more than the hash, and a cold start makes one for each resource.
   const hashed = Buffer.concat([Buffer.from(`${typeUrl}\0`), body]);
-  return hash('sha256', hashed, 'base64url').slice(0, 22);
+  const text = hash('sha256', hashed, 'base64url').slice(0, 22);
+  // A copy: the slice would keep the whole hash in memory, for each resource.
+  return Buffer.from(text, 'latin1').toString('latin1');
 }
 
 /**

@@ -168,6 +168,24 @@ t.test('a glob contains one level with its own parameters (TP1 "Glob", cncf/xds 
   t.end();
 });
 
+t.test('the parse of a name does not depend on the name that was parsed before', (t) => {
+  const texts = [...spellings, ...refusedNames].map(([text]) => text);
+  const parse = (text: string): string => JSON.stringify(parseResourceName(text));
+  const alone = texts.map((text) => {
+    // No other text has its prefix.
+    parseResourceName('xdstp://before/T/x');
+    return parse(text);
+  });
+  for (const before of texts) {
+    const after = texts.map((text) => {
+      parseResourceName(before);
+      return parse(text);
+    });
+    t.strictSame(after, alone, JSON.stringify(before.slice(0, 40)));
+  }
+  t.end();
+});
+
 t.test('the glob key does not depend on the names that were asked about before', (t) => {
   const keys = [
     ['xdstp://a/T/x', 'xdstp://a/T/*'],
