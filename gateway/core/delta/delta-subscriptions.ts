@@ -27,6 +27,7 @@ import {
   type Held,
 } from '../session/holdings.js';
 import {
+  isAnswered,
   isDoubtful,
   type GlobEntry,
   type GlobSubscriber,
@@ -394,7 +395,18 @@ export class DeltaSubscriptions
   /** In the delta flavour no requested name replaces a removed resource. */
   readonly awaitsReplacement = false;
 
-  readonly holdsFirstSet = (): boolean => false;
+  /**
+   * After a restart of the gateway, the source's first answer for a collection that the client brought may have clusters
+   * that its routes name.
+   */
+  holdsFirstSet(): boolean {
+    for (const [key, { entry }] of this.subscribed.globs) {
+      const isOpen = !isAnswered(entry) && entry.error === undefined;
+      if (isOpen && this.#possiblyHeld.hasAny(key)) return true;
+    }
+    return false;
+  }
+
   readonly guardedUntilMs = undefined;
 
   mayAdd(): boolean {

@@ -28,6 +28,7 @@ import {
   type ConnectedClient,
 } from '../../../../support/session-driver.js';
 
+const ACK_DEADLINE_MS = 16_000;
 const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
 
 /** A client that held the given names from an earlier process, and resumes at a new one. */
@@ -75,6 +76,41 @@ t.test('a name that only the client has, and no source, is removed after switch_
   );
   instance.advance(SWITCH_WAIT_MS);
   t.strictSame(client.settle(), []);
+  t.end();
+});
+
+t.test(
+  'routes of a client that returns to a new process wait for the first answer of its clusters, which may bring theirs ' +
+    '(invariant 6)',
+  (t) => {
+    for (const ending of ['answer', 'error', 'deadline'] as const) {
+      const { instance, directory, client } = resumed(
+        [CDS, cds('g/*')],
+        [CDS, cds('g/a')],
+        [RDS, rds('r')],
+      );
+      directory.put(CDS, cds('g/a'), 'v1');
+      directory.put(CDS, cds('g/new'), 'v1');
+      directory.put(RDS, rds('r'), 'v2');
+      directory.answer((_, typeUrl) => typeUrl !== CDS);
+      t.strictSame(client.pollAll(), []);
+      if (ending === 'answer') {
+        directory.answer();
+        t.match(client.pollAll().map(gist), [{ resources: [cds('g/new')] }]);
+        client.ack(CDS);
+      } else if (ending === 'error') directory.fail(CDS, cds('g/*'), DENIED);
+      else instance.advance(ACK_DEADLINE_MS);
+      t.match(client.pollAll().map(gist).at(-1), { resources: [rds('r')] }, ending);
+    }
+    t.end();
+  },
+);
+
+t.test('routes do not wait for the clusters of a client that brought none', (t) => {
+  const { directory, client } = resumed([CDS, cds('g/*')], [RDS, rds('r')]);
+  directory.put(RDS, rds('r'), 'v2');
+  directory.answer((_, typeUrl) => typeUrl !== CDS);
+  t.match(client.pollAll().map(gist), [{ resources: [rds('r')] }]);
   t.end();
 });
 
