@@ -78,6 +78,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #retries: NackRetries | undefined;
   readonly #typesSeen = new Set<string>();
   readonly #clustersToCome: ClustersToCome;
+  isResuming = false;
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
@@ -219,6 +220,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     const isOfOneType = this.#options.isOfOneType === true;
     const resumed = isFirst ? new ResumedVersions(request, isOfOneType) : undefined;
+    this.isResuming ||= request.initialVersions.size > 0;
     if (resumed && !isOfOneType)
       this.#clustersToCome.handleFirst(typeUrl, resumed.told, this.#portionMs);
     for (const text of subscribe) {

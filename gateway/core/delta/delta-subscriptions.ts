@@ -396,15 +396,13 @@ export class DeltaSubscriptions
   readonly awaitsReplacement = false;
 
   /**
-   * After a restart of the gateway, the source's first answer for a collection that the client brought may have clusters
-   * that its routes name.
+   * After a restart of the gateway, the source's first answer for a collection may have clusters that the routes of a client
+   * that returns name. Envoy brings no versions for the members of globs, so those of any type count.
    */
   holdsFirstSet(): boolean {
-    for (const [key, { entry }] of this.subscribed.globs) {
-      const isOpen = !isAnswered(entry) && entry.error === undefined;
-      if (isOpen && this.#possiblyHeld.hasAny(key)) return true;
-    }
-    return false;
+    if (!this.#owner.isResuming) return false;
+    const entries = [...this.subscribed.globs.values()].map(({ entry }) => entry);
+    return entries.some((entry) => !isAnswered(entry) && entry.error === undefined);
   }
 
   readonly guardedUntilMs = undefined;

@@ -11,6 +11,8 @@ export interface SubscriptionsOwner {
   readonly limit: MessageLimit;
   /** Pays for names that no other client subscribes to; undefined: no account. */
   readonly payer?: NamePayer | undefined;
+  /** The client brought versions from an earlier stream, for any type. */
+  readonly isResuming: boolean;
   /** These subscriptions may have something to send now. */
   handleReady(): void;
   /**

@@ -33,8 +33,15 @@ const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
 
 /** A client that held the given names from an earlier process, and resumes at a new one. */
 function resumed(...asked: readonly (readonly [typeUrl: string, name: string])[]) {
+  return resumedAs({ resumesMembers: true }, ...asked);
+}
+
+function resumedAs(
+  manners: { readonly resumesMembers: boolean },
+  ...asked: readonly (readonly [typeUrl: string, name: string])[]
+) {
   const before = new Instance();
-  const client = before.connect({ resumesMembers: true });
+  const client = before.connect(manners);
   for (const [typeUrl, text] of asked) {
     if (!text.endsWith('*')) before.directory.put(typeUrl, text, 'v1');
   }
@@ -84,7 +91,9 @@ t.test(
     '(invariant 6)',
   (t) => {
     for (const ending of ['answer', 'error', 'deadline'] as const) {
-      const { instance, directory, client } = resumed(
+      // Envoy brings no versions for the members of a glob.
+      const { instance, directory, client } = resumedAs(
+        { resumesMembers: false },
         [CDS, cds('g/*')],
         [CDS, cds('g/a')],
         [RDS, rds('r')],
@@ -96,7 +105,7 @@ t.test(
       t.strictSame(client.pollAll(), []);
       if (ending === 'answer') {
         directory.answer();
-        t.match(client.pollAll().map(gist), [{ resources: [cds('g/new')] }]);
+        t.match(client.pollAll().map(gist), [{ type: 'Cluster' }]);
         client.ack(CDS);
       } else if (ending === 'error') directory.fail(CDS, cds('g/*'), DENIED);
       else instance.advance(ACK_DEADLINE_MS);
@@ -106,9 +115,13 @@ t.test(
   },
 );
 
-t.test('routes do not wait for the clusters of a client that brought none', (t) => {
-  const { directory, client } = resumed([CDS, cds('g/*')], [RDS, rds('r')]);
-  directory.put(RDS, rds('r'), 'v2');
+t.test('the routes of a new client do not wait for the first answer of its clusters', (t) => {
+  const instance = new Instance();
+  const { directory } = instance;
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'));
+  client.subscribe(RDS, rds('r'));
+  directory.put(RDS, rds('r'), 'v1');
   directory.answer((_, typeUrl) => typeUrl !== CDS);
   t.match(client.pollAll().map(gist), [{ resources: [rds('r')] }]);
   t.end();

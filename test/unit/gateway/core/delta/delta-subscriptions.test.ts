@@ -35,6 +35,7 @@ t.test(
         handleDoubt: ({ key }) => {
           subscriptions.settleDoubt(key);
         },
+        isResuming: false,
         awaitsWildcard: () => false,
         covers: (_typeUrl, key) => subscriptions.subscribed.covers(key),
       },
