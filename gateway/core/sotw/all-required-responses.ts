@@ -98,15 +98,39 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   /**
-   * A client with a version loses each resource that the set lacks, so it waits. A client without a
-   * version may be new, and waits only briefly.
+   * A client with a version loses each resource that the set lacks, so it waits, unless its source has replaced that. A
+   * client without a version may be new, and waits only briefly.
    */
   #unknownUntilMs(nowMs: number): number | undefined {
-    if (this.#of.isResuming) return Infinity;
+    if (this.#of.isResuming) return this.#replacedUntilMs(nowMs);
     const untilMs = this.#of.createdAtMs + FIRST_ANSWER_WAIT_MS;
     if (nowMs < untilMs && [...this.#of.unknown].some(({ entry }) => !isUnreachable(entry)))
       return untilMs;
     return this.#hasContent(false) ? undefined : Infinity;
+  }
+
+  /**
+   * A gRPC client that accepted a route to a new cluster requests that beside the one that it holds, and some clients then serve
+   * no call until they have the new one, for as long as they hold the old one. A delta source may be silent about the old one
+   * because it was deleted. If the source answers now, and has answered for the new one, it had the time to answer for the old one too.
+   *
+   * @returns Infinity: something is unknown that was not replaced
+   */
+  #replacedUntilMs(nowMs: number): number | undefined {
+    const { createdAtMs, names, unknown } = this.#of;
+    const askedMs = new Map<string, number>();
+    for (const { entry, sinceMs } of names.values()) {
+      const { authority } = entry.name;
+      const isEarlier = sinceMs < (askedMs.get(authority) ?? Infinity);
+      const isNew = sinceMs > createdAtMs && entry.state.kind === 'present';
+      if (isNew && isEarlier && this.#of.isCurrent(entry.name)) askedMs.set(authority, sinceMs);
+    }
+    let untilMs = 0;
+    for (const { entry } of unknown) {
+      const newMs = 'collection' in entry ? undefined : askedMs.get(entry.name.authority);
+      untilMs = Math.max(untilMs, (newMs ?? Infinity) + FIRST_ANSWER_WAIT_MS);
+    }
+    return nowMs < untilMs ? untilMs : undefined;
   }
 
   /**

@@ -140,6 +140,11 @@ export class SotwSubscriptions
     return this.responses.hasRemovals;
   }
 
+  /** Does the source of this name answer now? */
+  isCurrent(name: ResourceName): boolean {
+    return this.#cache.isCurrent(this.typeUrl, name);
+  }
+
   get nameCount(): number {
     return this.names.size + this.globs.size + this.refused.size;
   }
