@@ -147,6 +147,11 @@ export class FederatedClient {
     return this.#federation.isCurrent(typeUrl, name);
   }
 
+  /** Are the primary sources of this name live, and has none of them sent the name or an error for it? */
+  isSilentAbout(typeUrl: string, name: ResourceName): boolean {
+    return this.#federation.isSilentAbout(typeUrl, name);
+  }
+
   /** The deletion guard for removals of a name or collection that no source announced. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
     return this.#federation.removalPolicyOf(typeUrl, name);

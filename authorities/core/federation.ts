@@ -305,9 +305,17 @@ export class Federation {
       const listTypeUrl = TYPE_URL_PREFIX + name.resourceType;
       return this.groupServing(listTypeUrl, name)?.isCurrent(listTypeUrl, name) !== false;
     }
+    return this.#groupsWatching(typeUrl, name).every((one) => one.isCurrent(typeUrl, name));
+  }
+
+  /** Are the primary sources of a watched name live, and has none of them sent the name or an error for it? */
+  isSilentAbout(typeUrl: string, name: ResourceName): boolean {
+    return this.#groupsWatching(typeUrl, name).every((one) => one.isSilentAbout(typeUrl, name));
+  }
+
+  #groupsWatching(typeUrl: string, name: ResourceName): readonly FailoverGroup[] {
     const group = this.#watches.get(typeUrl, name.key)?.group;
-    const groups = group instanceof FailoverGroup ? [group] : (group?.groupsFor(typeUrl) ?? []);
-    return groups.every((one) => one.isCurrent(typeUrl, name));
+    return group instanceof FailoverGroup ? [group] : (group?.groupsFor(typeUrl) ?? []);
   }
 
   groupFor(name: ResourceName): FailoverGroup | undefined {

@@ -109,6 +109,7 @@ export class FanOut {
   }
 }
 
+/** Streams in sync that have responses to send. */
 class Rounds {
   /** The streams of the present round that have not been pumped yet. */
   #round = new Set<Pumpable>();

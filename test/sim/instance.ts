@@ -134,6 +134,7 @@ export class Instance {
         this.federation.unwatch(typeUrl, asked, watcher, this.nowMs, leftMs);
       },
       isCurrent: this.federation.isCurrent.bind(this.federation),
+      isSilentAbout: this.federation.isSilentAbout.bind(this.federation),
       removalPolicyOf: this.federation.removalPolicyOf.bind(this.federation),
     };
     const peer = machine.peerNet && new Peer(this, machine.peerNet);

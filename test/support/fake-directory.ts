@@ -68,8 +68,15 @@ export class FakeDirectory implements ResourceDirectory {
   /** The sources are unreachable. */
   isAway = false;
 
+  /** These sent something that is no content: a redirect whose target is away, or content that the gateway rejected. */
+  readonly undecided = new Set<string>();
+
   isCurrent(): boolean {
     return !this.isAway;
+  }
+
+  isSilentAbout(_typeUrl: string, { key }: ResourceName): boolean {
+    return !this.isAway && !this.undecided.has(key);
   }
 
   removalPolicyOf(): RemovalPolicy {

@@ -277,6 +277,7 @@ export class FederationDriver {
         federation.unwatch(typeUrl, name, watcher, nowMs(), leftMs);
       },
       isCurrent: (typeUrl, name) => federation.isCurrent(typeUrl, name),
+      isSilentAbout: (typeUrl, name) => federation.isSilentAbout(typeUrl, name),
       removalPolicyOf: (typeUrl, name) => federation.removalPolicyOf(typeUrl, name),
     };
   }

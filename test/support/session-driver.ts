@@ -169,14 +169,14 @@ export class ConnectedClient {
 export function handleWhole<Request>(
   session: StreamSession<Request>,
   request: Request,
-  { nowMs, betweenPortions }: { readonly nowMs: number; readonly betweenPortions?: () => void },
+  at: { readonly nowMs: number; betweenPortions?(): void },
 ): RpcStatus | undefined {
-  let refusal = session.handleRequest(request, nowMs);
+  let refusal = session.handleRequest(request, at.nowMs);
   while (session.isMidRequest) {
-    assert.equal(session.poll(nowMs), undefined, 'nothing is sent between two portions');
+    assert.equal(session.poll(at.nowMs), undefined, 'nothing is sent between two portions');
     assert.equal(session.nextDeadlineMs, undefined);
-    betweenPortions?.();
-    refusal = session.continueRequest(nowMs);
+    at.betweenPortions?.();
+    refusal = session.continueRequest(at.nowMs);
   }
   return refusal;
 }

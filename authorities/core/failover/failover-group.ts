@@ -205,8 +205,19 @@ export class FailoverGroup {
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const { source, mapping } = this.#candidate(0);
     const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
+    return isAsked && this.#isPrimaryLive(typeUrl, name);
+  }
+
+  /** Is the primary in use and live, and has it sent neither this name nor an error for it? */
+  isSilentAbout(typeUrl: string, name: ResourceName): boolean {
+    const { source, mapping } = this.#candidate(0);
+    const isSilent = source.contents.isSilentAbout(typeUrl, mapping.toSource(name));
+    return isSilent && this.#isPrimaryLive(typeUrl, name);
+  }
+
+  #isPrimaryLive(typeUrl: string, name: ResourceName): boolean {
     const isUsed = this.#failover.active === 0 && this.#resources.hasMoved(typeUrl, name);
-    return isUsed && source.facts().live && isAsked;
+    return isUsed && this.#candidate(0).source.facts().live;
   }
 
   /**

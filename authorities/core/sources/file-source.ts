@@ -6,6 +6,7 @@
 import type { FileResource } from '../../../config/file-resource.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { isMemberOf, isOldStyle } from '../../../protos/resource-name.js';
+import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../../protos/type-urls.js';
 import { readResource, type Projection } from '../projection.js';
 import { readPublishedName, type PublishingRights } from './published-name.js';
@@ -41,6 +42,11 @@ function typeIn(loaded: Loaded, typeUrl: string): Map<string, SourceEntry> {
   loaded.set(typeUrl, made);
   return made;
 }
+
+const MAY_BE_UNREADABLE: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'a file of the directory has no valid content, and may have the resource',
+};
 
 export class FileSource implements Source {
   readonly name: string;
@@ -276,6 +282,6 @@ export class FileSource implements Source {
     if (this.contents.subscription(typeUrl, name) !== subscription) return;
     if (this.#loaded.get(typeUrl)?.has(name.key) === true) return;
     if (this.#isWhole) this.contents.remove(typeUrl, name, false);
-    else this.contents.timeOut(subscription);
+    else this.contents.timeOut(subscription, MAY_BE_UNREADABLE);
   }
 }

@@ -256,6 +256,15 @@ export class SourceContents {
     return own === 'requested' || globs === 'requested' ? 'requested' : 'timed_out';
   }
 
+  /** Was the source asked for this name, and has it sent neither an error for it nor content, not even content that was rejected? */
+  isSilentAbout(typeUrl: string, name: ResourceName): boolean {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const own = collection?.singletons.get(name.key);
+    if (!collection || !own || own.absence) return false;
+    const { entries, rejected } = collection;
+    return !entries.has(name.key) && !rejected.names.has(name.key) && !rejected.hasForgotten;
+  }
+
   /** Is this name, or the glob that it is a member of, subscribed? */
   isWanted(typeUrl: string, name: ResourceName): boolean {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));

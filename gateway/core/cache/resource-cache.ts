@@ -43,6 +43,8 @@ export interface ResourceDirectory {
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy;
   /** Whether the latest state of a watched name or glob comes from sources that are connected now. */
   isCurrent(typeUrl: string, name: ResourceName): boolean;
+  /** Whether the sources of a watched name are connected, and none has sent the name or an error for it. */
+  isSilentAbout(typeUrl: string, name: ResourceName): boolean;
 }
 
 /** The held version of one name changed; removals and first versions included. */
@@ -162,6 +164,10 @@ export class ResourceCache implements ResourceWatcher {
 
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     return this.#directory.isCurrent(typeUrl, name);
+  }
+
+  isSilentAbout(typeUrl: string, name: ResourceName): boolean {
+    return this.#directory.isSilentAbout(typeUrl, name);
   }
 
   /** The subscribed name with this key; not a glob or list. */

@@ -220,9 +220,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     const isOfOneType = this.#options.isOfOneType === true;
     const resumed = isFirst ? new ResumedVersions(request, isOfOneType) : undefined;
-    this.isResuming ||= request.initialVersions.size > 0;
-    if (resumed && !isOfOneType)
-      this.#clustersToCome.handleFirst(typeUrl, resumed.told, this.#portionMs);
+    if (resumed && !isOfOneType) {
+      const { told } = resumed;
+      this.isResuming ||= told.isResumed;
+      this.#clustersToCome.handleFirst(typeUrl, told, this.#portionMs);
+    }
     for (const text of subscribe) {
       this.#subscribe(typeUrl, text, resumed?.claimOf(text));
       if (this.#portionLeft-- <= 0) yield;

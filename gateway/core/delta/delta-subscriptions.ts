@@ -27,7 +27,6 @@ import {
   type Held,
 } from '../session/holdings.js';
 import {
-  isAnswered,
   isDoubtful,
   type GlobEntry,
   type GlobSubscriber,
@@ -400,9 +399,7 @@ export class DeltaSubscriptions
    * that returns name. Envoy brings no versions for the members of globs, so those of any type count.
    */
   holdsFirstSet(): boolean {
-    if (!this.#owner.isResuming) return false;
-    const entries = [...this.subscribed.globs.values()].map(({ entry }) => entry);
-    return entries.some((entry) => !isAnswered(entry) && entry.error === undefined);
+    return this.#owner.isResuming && this.subscribed.awaitsCollection;
   }
 
   readonly guardedUntilMs = undefined;

@@ -138,6 +138,14 @@ export class SubscribedNames {
     return false;
   }
 
+  /** May a source still answer a collection for the first time? */
+  get awaitsCollection(): boolean {
+    for (const { entry } of this.#globs.values()) {
+      if (!isAnswered(entry) && entry.error === undefined) return true;
+    }
+    return false;
+  }
+
   /** Sources answer these subscriptions: the missing rest is on its way. */
   get isUnderWay(): boolean {
     for (const { entry } of this.names.values()) if (isAnswered(entry)) return true;

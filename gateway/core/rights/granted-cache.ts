@@ -25,6 +25,7 @@ export type SessionCache = Pick<
   | 'nameOf'
   | 'removalPolicyOf'
   | 'isCurrent'
+  | 'isSilentAbout'
   | 'clustersOf'
   | 'subscribeName'
   | 'subscribeGlob'
@@ -88,6 +89,10 @@ export class GrantedCache implements SessionCache {
 
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     return this.#cache.isCurrent(typeUrl, name);
+  }
+
+  isSilentAbout(typeUrl: string, name: ResourceName): boolean {
+    return this.#cache.isSilentAbout(typeUrl, name);
   }
 
   clustersOf(edsKey: string): ReturnType<ResourceCache['clustersOf']> {

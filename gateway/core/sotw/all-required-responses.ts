@@ -5,6 +5,7 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
+import { noSet } from '../../../protos/empty-collections.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { LOG_START } from '../cache/change-log.js';
@@ -98,7 +99,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   /**
-   * A client with a version loses each resource that the set lacks, so it waits, unless its source has replaced that. A
+   * A client with a version loses each resource that the set lacks, so it waits, unless that was replaced. A
    * client without a version may be new, and waits only briefly.
    */
   #unknownUntilMs(nowMs: number): number | undefined {
@@ -110,25 +111,26 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   /**
-   * A gRPC client that accepted a route to a new cluster requests that beside the one that it holds, and some clients then serve
-   * no call until they have the new one, for as long as they hold the old one. A delta source may be silent about the old one
-   * because it was deleted. If the source answers now, and has answered for the new one, it had the time to answer for the old one too.
+   * A gRPC client that follows a route requests the new cluster beside the one that it holds. Some clients serve no call until
+   * they have the new one, and wait for ever. The source may be silent about the old one because that was deleted (delta only).
+   * If it has answered for the new one, which was requested later, it has had time to answer for the old one too.
    *
    * @returns Infinity: something is unknown that was not replaced
    */
   #replacedUntilMs(nowMs: number): number | undefined {
-    const { createdAtMs, names, unknown } = this.#of;
+    const { added, unknown } = this.#of;
+    if (added.size === 0) return Infinity;
     const askedMs = new Map<string, number>();
-    for (const { entry, sinceMs } of names.values()) {
+    for (const { entry, sinceMs } of added) {
       const { authority } = entry.name;
-      const isEarlier = sinceMs < (askedMs.get(authority) ?? Infinity);
-      const isNew = sinceMs > createdAtMs && entry.state.kind === 'present';
-      if (isNew && isEarlier && this.#of.isCurrent(entry.name)) askedMs.set(authority, sinceMs);
+      const isFirst = sinceMs < (askedMs.get(authority) ?? Infinity);
+      if (isFirst && this.#of.isPresent(entry)) askedMs.set(authority, sinceMs);
     }
     let untilMs = 0;
     for (const { entry } of unknown) {
-      const newMs = 'collection' in entry ? undefined : askedMs.get(entry.name.authority);
-      untilMs = Math.max(untilMs, (newMs ?? Infinity) + FIRST_ANSWER_WAIT_MS);
+      if ('collection' in entry || !this.#of.isSilent(entry)) return Infinity;
+      const replacedMs = askedMs.get(entry.name.authority) ?? Infinity;
+      untilMs = Math.max(untilMs, replacedMs + FIRST_ANSWER_WAIT_MS);
     }
     return nowMs < untilMs ? untilMs : undefined;
   }
@@ -374,6 +376,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const resumed = this.#of.resumedVersion;
     this.#of.resumedVersion = '';
     this.#of.unknown.clear();
+    this.#of.added = noSet();
     const isFirst = !this.#hasSpoken;
     this.#hasSpoken = true;
     // An error alone triggers no response: it is sent with the next change (GRPC 11).

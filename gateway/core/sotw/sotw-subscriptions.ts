@@ -9,6 +9,7 @@
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError, RpcStatus } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
+import { noSet, ownSet } from '../../../protos/empty-collections.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { spokenName, type NameReader } from '../session/asked-name.js';
@@ -21,6 +22,7 @@ import {
   isAnswered,
   isKnown,
   isStuck,
+  type NameEntry,
   type GlobEntry,
   type GlobSubscriber,
   type NameSubscriber,
@@ -77,6 +79,8 @@ export class SotwSubscriptions
   readonly refused: RefusedNames;
   /** Subscriptions whose resources the client may hold from an earlier stream, and no source has decided about them yet. */
   readonly unknown = new Set<SotwName | SotwGlob>();
+  /** Names that were requested while others are unknown, and that the client cannot hold: they may replace those. */
+  added: Set<SotwName> = noSet();
   /** Digest of the content sent by name. */
   readonly digest = new SetDigest();
   /** Until the first response: the version that the client brought. */
@@ -140,9 +144,14 @@ export class SotwSubscriptions
     return this.responses.hasRemovals;
   }
 
-  /** Does the source of this name answer now? */
-  isCurrent(name: ResourceName): boolean {
-    return this.#cache.isCurrent(this.typeUrl, name);
+  /** Is this name here, and do its sources answer now? */
+  isPresent({ name, state }: NameEntry): boolean {
+    return state.kind === 'present' && this.#cache.isCurrent(this.typeUrl, name);
+  }
+
+  /** Do the sources of this name answer now, and is there no trace of the name? */
+  isSilent({ name }: NameEntry): boolean {
+    return this.#cache.isSilentAbout(this.typeUrl, name);
   }
 
   get nameCount(): number {
@@ -340,6 +349,7 @@ export class SotwSubscriptions
     }
     this.#takeLingering(known);
     this.names.set(entry.name.key, known);
+    if (!this.#mayHold && this.unknown.size > 0) this.added = ownSet(this.added).add(known);
     if (this.#mayHold && !isKnown(entry.state)) this.unknown.add(known);
     if (entry.state.kind === 'waiting') this.#unanswered.add(known);
     this.pending.add(known);
@@ -495,6 +505,7 @@ export class SotwSubscriptions
   #forget(known: SotwName): void {
     this.pending.delete(known);
     this.unknown.delete(known);
+    this.added.delete(known);
     this.#unanswered.delete(known);
     this.responses.handleNameLeft(known);
   }

@@ -366,6 +366,19 @@ t.test('a name without watchers counts as current', (t) => {
   t.end();
 });
 
+t.test('a source is silent about a name while it is live and has sent no trace of it', (t) => {
+  const driver = pair({ [member('there')]: '1' }, {});
+  driver.server('c').stalled.add(member('silent'));
+  const isSilent = (text: string): boolean =>
+    driver.federation.isSilentAbout(THING, askedName(text));
+  driver.watching(member('there'), member('silent'));
+  t.notOk(isSilent(member('there')));
+  t.ok(isSilent(member('silent')));
+  driver.cut('c');
+  t.notOk(isSilent(member('silent')), 'a source that is away tells nothing');
+  t.end();
+});
+
 t.test('an old-style name is current only when all entries answer now', (t) => {
   const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
   const name = askedName(at('n', 'x'));

@@ -36,6 +36,22 @@ const entryOf = (name = a, body = '1'): { projection: Projection; upstreamVersio
 const told = (contents: SourceContents): readonly string[] =>
   contents.takeChanges().map(({ kind, name }) => `${kind} ${name.id}`);
 
+t.test('content, refused content and an error end the silence about a name', (t) => {
+  for (const end of ['content', 'refused', 'error', 'nothing'] as const) {
+    const contents = new SourceContents();
+    t.notOk(contents.isSilentAbout(THING, a), 'the source was not asked');
+    contents.subscribe(THING, a, me);
+    t.ok(contents.isSilentAbout(THING, a));
+    if (end === 'content') contents.put(entryOf(a));
+    if (end === 'refused') contents.refuse(THING, a);
+    if (end === 'error') contents.fail(THING, a, { code: 13, message: 'broken' });
+    const one = contents.subscription(THING, a);
+    if (end === 'nothing' && one) contents.timeOut(one);
+    t.equal(contents.isSilentAbout(THING, a), end === 'nothing', end);
+  }
+  t.end();
+});
+
 t.test('what is not held any more takes no room, whichever way it went', (t) => {
   const contents = new SourceContents();
   for (let round = 0; round < 2; round++) {

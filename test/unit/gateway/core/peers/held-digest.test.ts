@@ -87,6 +87,7 @@ t.test('after any history the digest equals one recomputed from the held content
           watch: () => undefined,
           unwatch: () => undefined,
           isCurrent: () => true,
+          isSilentAbout: () => false,
           removalPolicyOf: () => DEFAULT_FAILOVER,
         },
         {

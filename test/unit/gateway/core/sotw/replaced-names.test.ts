@@ -15,7 +15,10 @@ const LONG_MS = FIRST_ANSWER_WAIT_MS * 100;
 function resumed(...held: readonly string[]) {
   const before = new Instance();
   const instance = new Instance();
-  const client = new SotwClient(before, {});
+  const client = new SotwClient(before, { namesPerPortion: 1 });
+  instance.betweenPortions = () => {
+    instance.advance(10);
+  };
   for (const text of held) if (!text.endsWith('*')) before.directory.put(CDS, text, 'v1');
   client.ask(CDS, ...held);
   before.directory.answer();
@@ -71,6 +74,22 @@ t.test('a name of the first request replaces nothing, however long (invariant 19
   const { directory, saidAfter } = resumed(cds('a'), cds('b'));
   directory.put(CDS, cds('b'), 'v1');
   directory.answer(({ key }) => key === cds('b'));
+  t.strictSame(saidAfter(LONG_MS), []);
+  t.end();
+});
+
+t.test('nor does a name that the gateway reads in a later portion of that request', (t) => {
+  const held = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => cds(id));
+  const { directory, saidAfter } = resumed(...held);
+  for (const text of held.slice(1)) directory.put(CDS, text, 'v1');
+  directory.answer(({ key }) => key !== cds('a'));
+  t.strictSame(saidAfter(LONG_MS), []);
+  t.end();
+});
+
+t.test('a name that its source sent without content is not replaced (invariants 3, 19)', (t) => {
+  const { directory, saidAfter } = replaced(cds('b'), cds('a'));
+  directory.undecided.add(cds('a'));
   t.strictSame(saidAfter(LONG_MS), []);
   t.end();
 });
