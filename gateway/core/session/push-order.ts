@@ -10,7 +10,7 @@
  *   is not complete yet, and for the ACK of clusters that are new to the client. If the client resumes while
  *   a cluster warms, they also wait for its request for clusters (ENVOY 24), which Envoy withholds for ever if a secret
  *   never comes: so only at the start of the stream.
- * - Removals go last, in reverse order of types.
+ * - Removals go last, in reverse order of types. Those of clusters also wait for routes that may still come.
  *
  * Each wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming. The wait of a client that returns, until
  * its clusters can be sent, comes before the wait for their ACK. Only while the deletion guard holds back the first set of
@@ -59,6 +59,7 @@ interface WaitingForClusters extends Waiting {
   readonly clustersAwaitedUntilMs: number | undefined;
 }
 
+const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const LISTENER_RANK = typeRank(TYPE_URL.listener);
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
@@ -68,6 +69,11 @@ const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
  * cluster that never warms would hold them back until their deadline.
  */
 const REPLACED_WAIT_MS = 1_000;
+/**
+ * A removed cluster waits this long for the routes that no longer name it: in one change, a control plane may send the
+ * removal some milliseconds before the routes, and Envoy drops the cluster at once. A removal takes 100 ms at most.
+ */
+export const ROUTE_WAIT_MS = 50;
 
 /** @returns the later of two deadlines; undefined if neither is set. */
 export function laterOf(
@@ -80,7 +86,7 @@ export function laterOf(
 /** @returns until when content of this type has to wait; undefined: send now. */
 export function contentWaitUntil(waiting: WaitingForClusters): number | undefined {
   const { subscriptions, clusters, endpoints, nowMs, ackDeadlineMs } = waiting;
-  if (subscriptions.rank !== LISTENER_RANK && subscriptions.rank !== ROUTE_RANK) return undefined;
+  if (!namesClusters(subscriptions)) return undefined;
   const heldUntilMs = startWaitUntil(waiting) ?? -Infinity;
   if (nowMs < heldUntilMs) {
     subscriptions.waitingSinceMs = undefined;
@@ -120,17 +126,23 @@ export function removalsWaitUntil({
   nowMs,
   ackDeadlineMs,
 }: Waiting & { readonly allSubscriptions: Iterable<TypeSubscriptions> }): number | undefined {
-  subscriptions.removalsSinceMs ??= nowMs;
-  const deadlineMs = subscriptions.removalsSinceMs + ackDeadlineMs;
+  const sinceMs = (subscriptions.removalsSinceMs ??= nowMs);
+  const deadlineMs = sinceMs + ackDeadlineMs;
   let untilMs = -Infinity;
   for (const other of allSubscriptions) {
     const goesFirst = other.rank > subscriptions.rank && other.hasRemovals;
     const isFirst = isAboutToAdd(other, nowMs) || other.awaitsReplacement || goesFirst;
     if (isFirst) untilMs = deadlineMs;
     untilMs = Math.max(untilMs, sentWaitUntil(other, ackDeadlineMs));
+    if (subscriptions.rank === CLUSTER_RANK && namesClusters(other))
+      untilMs = Math.max(untilMs, sinceMs + ROUTE_WAIT_MS);
   }
   untilMs = Math.min(untilMs, deadlineMs);
   return nowMs < untilMs ? untilMs : undefined;
+}
+
+function namesClusters({ rank }: TypeSubscriptions): boolean {
+  return rank === LISTENER_RANK || rank === ROUTE_RANK;
 }
 
 /**

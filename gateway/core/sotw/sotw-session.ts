@@ -494,13 +494,13 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const allSubscriptions = this.#allSubscriptions;
     const deadlineMs = (subscriptions.removalsSinceMs ??= nowMs) + ackDeadlineMs;
     const untilMs = removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
-    if (untilMs !== undefined) return untilMs;
+    const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
+    if (untilMs !== undefined) return Math.max(untilMs, quietMs);
     // The set without the removed resources also has what changed, and that may have to wait (seed 119730).
     const contentMs = subscriptions.hasAdditions
       ? this.#additionsWaitUntil(subscriptions, nowMs)
       : undefined;
     if (contentMs !== undefined) return contentMs;
-    const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
     return nowMs < quietMs ? quietMs : undefined;
   }
 

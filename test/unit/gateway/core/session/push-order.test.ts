@@ -5,6 +5,7 @@
  * Method: a client that withholds its ACKs, and a clock.
  */
 import t from 'tap';
+import { ROUTE_WAIT_MS } from '../../../../../gateway/core/session/push-order.js';
 import {
   CDS,
   EDS,
@@ -181,10 +182,9 @@ t.test(
     client.ack(RDS);
     t.strictSame(client.pollAll().map(gist), [removed('Listener', lds('g/l'))]);
     client.ack(LDS);
-    t.strictSame(client.pollAll().map(gist), [
-      removed('ClusterLoadAssignment', eds('a')),
-      removed('Cluster', cds('g/a')),
-    ]);
+    t.strictSame(client.pollAll().map(gist), [removed('ClusterLoadAssignment', eds('a'))]);
+    instance.advance(ROUTE_WAIT_MS);
+    t.strictSame(client.pollAll().map(gist), [removed('Cluster', cds('g/a'))]);
     t.end();
   },
 );
@@ -314,10 +314,33 @@ t.test('a cluster is not removed before endpoints whose removal has to wait (inv
   instance.directory.remove(EDS, eds('a'));
   instance.directory.remove(CDS, cds('g/a'));
   t.strictSame(types(client), []);
+  instance.advance(ROUTE_WAIT_MS);
+  t.strictSame(types(client), []);
   client.ack(EDS);
   t.strictSame(types(client), [EDS, CDS]);
   t.end();
 });
+
+t.test(
+  'a cluster that is removed before the routes change stays until the client has accepted these (invariant 6)',
+  (t) => {
+    const { instance, client } = settled();
+    const { directory } = instance;
+    directory.put(CDS, cds('g/b'), 'v1');
+    client.settle();
+    directory.remove(CDS, cds('g/a'));
+    t.strictSame(types(client), []);
+    t.equal(client.session.nextDeadlineMs, instance.nowMs + ROUTE_WAIT_MS);
+    instance.advance(ROUTE_WAIT_MS - 1);
+    directory.put(RDS, rds('r'), 'without a');
+    t.strictSame(types(client), [RDS]);
+    instance.advance(ROUTE_WAIT_MS);
+    t.strictSame(types(client), [], 'the client has not accepted the routes');
+    client.ack(RDS);
+    t.strictSame(types(client), [CDS]);
+    t.end();
+  },
+);
 
 t.test('an unanswered collection delays no removal of another type', (t) => {
   const { instance, client } = settled();
@@ -336,6 +359,8 @@ t.test('an unanswered collection delays no removal of another type', (t) => {
   instance.directory.put(CDS, cds('g/b'), 'v1');
   client.settle();
   instance.directory.remove(CDS, cds('g/b'));
+  t.strictSame(types(client), []);
+  instance.advance(ROUTE_WAIT_MS);
   t.strictSame(types(client), [CDS]);
   t.end();
 });

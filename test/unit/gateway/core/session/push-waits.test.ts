@@ -8,6 +8,7 @@ import {
   contentWaitUntil,
   laterOf,
   removalsWaitUntil,
+  ROUTE_WAIT_MS,
   type TypeSubscriptions,
 } from '../../../../../gateway/core/session/push-order.js';
 import { Unacknowledged } from '../../../../../gateway/core/session/unacknowledged.js';
@@ -203,8 +204,21 @@ t.test('a removal waits for the ACK of sent listeners and routes', (t) => {
     const other = sent(typeUrl, false);
     t.equal(removalsWait(subscriptions(CDS), 500, other), ACK_DEADLINE_MS);
     other.unacknowledged.handleAcknowledged('n');
-    t.equal(removalsWait(subscriptions(CDS), 500, other), undefined);
+    t.equal(removalsWait(subscriptions(EDS), 500, other), undefined);
   }
+  t.end();
+});
+
+t.test('a removed cluster waits for routes that may come after it (invariant 6)', (t) => {
+  for (const typeUrl of [LDS, RDS]) {
+    const clusters = subscriptions(CDS);
+    const wait = (nowMs: number) => removalsWait(clusters, nowMs, subscriptions(typeUrl));
+    t.equal(wait(500), 500 + ROUTE_WAIT_MS);
+    t.equal(wait(499 + ROUTE_WAIT_MS), 500 + ROUTE_WAIT_MS, 'since its removal');
+    t.equal(wait(500 + ROUTE_WAIT_MS), undefined);
+    t.equal(removalsWait(subscriptions(EDS), 500, subscriptions(typeUrl)), undefined);
+  }
+  t.equal(removalsWait(subscriptions(CDS), 500, subscriptions(SDS)), undefined, 'no routes');
   t.end();
 });
 
