@@ -14,6 +14,7 @@ import {
   type FederationView,
 } from './core/federation.js';
 import type { Asked } from './core/failover/candidate-content.js';
+import type { LastKnown } from './core/failover/last-known.js';
 import type { LoadStreamEvent } from './core/load-reports/source-loads.js';
 import {
   dialIdentityOf,
@@ -40,6 +41,8 @@ export interface FederatedClientOptions {
   /** The content of all sources together; default: no bound. */
   readonly contentTotal?: ContentTotal;
   readonly bounds: ResolutionBounds;
+  /** Absent: no content is kept beyond the process. */
+  readonly lastKnown?: LastKnown;
   readonly transport: Transport;
   /** For logs and metrics. Must not throw. */
   readonly onEffect: (effect: FederationEffect) => void;
@@ -140,6 +143,11 @@ export class FederatedClient {
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, leftMs?: number): void {
     this.#federation.unwatch(typeUrl, name, watcher, this.nowMs, leftMs);
     this.#schedulePump();
+  }
+
+  /** Does a failover group serve this name now, with or without its source? */
+  isServed(typeUrl: string, name: ResourceName): boolean {
+    return this.#federation.groupServing(typeUrl, name)?.served(typeUrl, name) !== undefined;
   }
 
   /** Does a live primary confirm the state of this name on its present stream? */

@@ -15,6 +15,7 @@ export {
   type FailoverState,
 } from './core/failover/failover.js';
 export type { Candidate } from './core/failover/candidate.js';
+export type { LastKnown } from './core/failover/last-known.js';
 export type { FailoverGroup, GroupEvent } from './core/failover/failover-group.js';
 export {
   DIFFERENCE_KINDS,
@@ -54,6 +55,7 @@ export type {
   WantedLoads,
 } from './core/load-reports/load-reports.js';
 export type { LoadReportCalls } from './load-report-calls.js';
+export { ContentStore, type ContentStoreEvent } from './content-store.js';
 export { directoryProblems, type DirectoryProblems } from './directory-problems.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';
 export { sourceTransport } from './source-transport.js';

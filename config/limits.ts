@@ -99,6 +99,8 @@ export interface Limits {
   readonly tombstonesPerCollection: number;
   /** Lifetime of a tombstone. Milliseconds. */
   readonly tombstoneMaxAgeMs: number;
+  /** Kept content is served for this long after the end of the process that last had it from a source. Milliseconds. */
+  readonly contentMaxAgeMs: number;
   /**
    * A response without an ACK or NACK blocks responses of other types for at most this long. Longer
    * than the 15 s that Envoy may take to warm a cluster. Milliseconds.
@@ -210,6 +212,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   responseChunkBytes: 2 * 1_024 * 1_024,
   tombstonesPerCollection: 10_000,
   tombstoneMaxAgeMs: 86_400_000,
+  contentMaxAgeMs: 86_400_000,
   ackDeadlineMs: 16_000,
   // Both well before clients give up a name, which is after 15 s.
   missingClusterWaitMs: 5_000,

@@ -60,6 +60,8 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
     'The gateway splits larger updates into responses of about this size. gRPC clients refuse more than 4MiB.',
   tombstonesPerCollection: 'Tombstones (deleted members) per collection, for clients that resume.',
   tombstoneMaxAgeMs: 'Lifetime of a tombstone.',
+  contentMaxAgeMs:
+    'Content in `content_dir` is served for this long after the end of the process that last had it from a source.',
   ackDeadlineMs:
     'A response without an ACK or NACK blocks responses of other types for at most this long. Envoy may take 15s to warm a cluster. Of one type, the gateway sends up to four unacknowledged responses, one second apart.',
   missingClusterWaitMs:
@@ -307,6 +309,12 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   {
     key: 'state_file',
     doc: 'File for the member names of collections (never content). After a restart, the gateway uses them to send returning clients the removals that they missed. Each gateway needs its own file in a writable directory.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'content_dir',
+    doc: 'Directory for the last content of the sources, except secrets. After a restart, the gateway serves it while all sources of an authority are unreachable. Each gateway needs its own directory. See OPERATIONS.md.',
     format: 'path',
     default: null,
   },

@@ -77,6 +77,8 @@ export interface Settings {
   readonly absentRouteAnswer: 'removed' | 'silence';
   /** Absolute path. `null`: the gateway forgets the names of collection members when it exits. */
   readonly stateFile: string | null;
+  /** Absolute path. `null`: the gateway keeps no content beyond the process. */
+  readonly contentDir: string | null;
   /** `null`: the instance exchanges no hints with peer instances. */
   readonly nats: NatsSettings | null;
   /** The response to a state-of-the-world client that requests a missing cluster. */
@@ -372,6 +374,7 @@ function toSettings(
     traces: toTraces(text('traces.endpoint')),
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
     stateFile: text('state_file') ?? null,
+    contentDir: text('content_dir') ?? null,
     nats: toNatsSettings(get),
     missingClusterAnswer:
       get('missing_cluster_answer') === 'placeholder' ? 'placeholder' : 'silence',

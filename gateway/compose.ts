@@ -18,6 +18,7 @@ import type { SotwRequest } from '../protos/discovery.js';
 import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
 import {
+  ContentStore,
   FederatedClient,
   scopeOfSource,
   sourceNameOf,
@@ -93,7 +94,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const traced = { ...options, tracing };
 
   const { quotas, memoryWatch, contentTotal } = createQuotas(limits, telemetry);
-  const client = createClient(traced, contentTotal, () => ({ peers, groupStays }));
+  const store = createContentStore(options, () => client);
+  const client = createClient(traced, { contentTotal, store }, () => ({ peers, groupStays }));
   const cache = createCache(traced, client, () => peers);
   const groupStays = createGroupStays(cache, client);
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
@@ -105,15 +107,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const server = createServer(traced, cache, client, admission);
 
   let phase: GatewayPhase = 'starting';
+  const parts = { client, cache, server, peers, exchange, quotas, contentTotal, memoryWatch };
   const view: GatewayView = {
-    client,
-    cache,
-    server,
-    peers,
-    exchange,
-    quotas,
-    contentTotal,
-    memoryWatch,
+    ...parts,
     get phase() {
       return phase;
     },
@@ -130,6 +126,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     peers.close();
     await exchange?.close();
     client.close();
+    await store?.close();
     telemetry.close();
     await Promise.all([admin.close(), probes.close()]);
   };
@@ -138,7 +135,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     probes,
     start: async () => {
       try {
-        await tokens?.start();
+        await Promise.all([tokens?.start(), store?.start()]);
         await Promise.all([admin.listen(), probes.listen()]);
         for (const part of [memory, client, memoryWatch, exchange, tracing]) part?.start();
         stopChores = startChores(view, room);
@@ -153,7 +150,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     reload: reload.bind(undefined, client, server),
     stop: async () => {
       phase = 'draining';
-      await drain(server, client, limits.drainGraceMs);
+      await drain({ server, client, store }, limits.drainGraceMs);
       await Promise.all([memory?.flush(), tracing?.close()]);
       await close();
     },
@@ -172,8 +169,16 @@ function createAdminSide(
   };
 }
 
+interface Drained {
+  readonly server: XdsServer;
+  readonly client: FederatedClient;
+  readonly store: ContentStore | undefined;
+}
+
 /** Ends the streams of clients, whose last load reports then go to the sources. */
-async function drain(server: XdsServer, client: FederatedClient, graceMs: number): Promise<void> {
+async function drain({ server, client, store }: Drained, graceMs: number): Promise<void> {
+  // The content of clients that leave now is what the next process needs.
+  store?.freeze();
   await server.drain(graceMs);
   await client.loads.finish(LAST_LOADS_WITHIN_MS);
 }
@@ -216,10 +221,16 @@ interface Learners {
   readonly groupStays: GroupStays;
 }
 
+/** What holds the content of all sources: the bound of what is in memory, and the store on disk, if one is configured. */
+interface Contents {
+  readonly contentTotal: ContentTotal;
+  readonly store: ContentStore | undefined;
+}
+
 /** The upstream side. */
 function createClient(
   options: TracedOptions,
-  contentTotal: ContentTotal,
+  { contentTotal, store }: Contents,
   learners: () => Learners,
 ): FederatedClient {
   const { settings, map, telemetry, tracing } = options;
@@ -233,6 +244,7 @@ function createClient(
       maxBytes: limits.maxContentPerSourceBytes,
     },
     contentTotal,
+    ...(store && { lastKnown: store }),
     bounds: settings.resolution,
     transport: options.transport ?? sourceTransport,
     onEffect: (effect) => {
@@ -270,6 +282,27 @@ function createClient(
 function createGroupStays(cache: ResourceCache, client: FederatedClient): GroupStays {
   return new GroupStays((scope) => {
     cache.retire(client.retirable(scope), client.nowMs);
+  });
+}
+
+/** The content on disk, if a directory is configured. */
+function createContentStore(
+  { settings, telemetry }: GatewayOptions,
+  client: () => FederatedClient,
+): ContentStore | undefined {
+  if (settings.contentDir === null) return undefined;
+  return new ContentStore({
+    directory: settings.contentDir,
+    maxAgeMs: settings.limits.contentMaxAgeMs,
+    sourceOf: (id) => {
+      const spec = client().view.map.sources.get(sourceNameOf(id));
+      // Files are on this disk already.
+      return spec?.kind === 'grpc' ? spec.target : undefined;
+    },
+    isServed: (typeUrl, name) => client().isServed(typeUrl, name),
+    onEvent: (event) => {
+      telemetry.onContentStore(event);
+    },
   });
 }
 

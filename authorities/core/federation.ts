@@ -17,6 +17,7 @@ import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { sameAuthority } from './failover/group-plan.js';
 import { Groups } from './failover/groups.js';
+import type { LastKnown } from './failover/last-known.js';
 import { TurnRoom } from './failover/turn-room.js';
 import type { AttemptEvent, ManagementServer } from './sources/management-server.js';
 import type { NodeGroup } from './node-groups/node-group.js';
@@ -37,6 +38,8 @@ export interface FederationOptions extends SourcesOptions {
   readonly bounds: ResolutionBounds;
   /** How many names may move to another candidate in one turn; default: `MOVED_NAMES_PER_TURN`. */
   readonly movedNamesPerTurn?: number;
+  /** Absent: no content is kept beyond the process. */
+  readonly lastKnown?: LastKnown;
 }
 
 /** Work for the shells and events for telemetry, in order; `source` is a source id. */
@@ -73,7 +76,7 @@ export class Federation {
 
   constructor(options: FederationOptions) {
     this.#map = options.map;
-    this.#groups = new Groups(new TurnRoom(options.movedNamesPerTurn));
+    this.#groups = new Groups(new TurnRoom(options.movedNamesPerTurn), options.lastKnown);
     this.#sources = new Sources(options, options.map, (source) => {
       this.#groups.handleTouched(source);
     });

@@ -142,6 +142,24 @@ export const EVENTS = {
     level: 'info',
     meaning: 'the gateway wrote the state file again after failures',
   },
+  content_opened: {
+    level: 'info',
+    meaning:
+      'the gateway opened its content on disk, for the time in which no source can be reached',
+  },
+  content_refused: {
+    level: 'error',
+    meaning: 'the gateway cannot use the directory for content and goes on without it',
+  },
+  content_damaged: {
+    level: 'error',
+    meaning: 'the content on disk was damaged, the gateway begins anew with none',
+  },
+  content_write_failed: {
+    level: 'error',
+    meaning:
+      'the gateway cannot write or read content on disk, a restart would serve older content',
+  },
   quota_reached: {
     level: 'warn',
     meaning: 'a quota took effect, the gateway refuses what would exceed it',

@@ -3,7 +3,7 @@
  * throws, since an exception would reach the state machine that reported the event.
  */
 import type { Logger } from 'pino';
-import type { FederationEffect } from '../../authorities/index.js';
+import type { ContentStoreEvent, FederationEffect } from '../../authorities/index.js';
 import type { AuthorityMap } from '../../config/model.js';
 import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
 import { clock } from '../clock.js';
@@ -48,6 +48,13 @@ export interface TelemetryOptions {
 }
 
 const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
+
+const CONTENT_EVENTS = {
+  opened: 'content_opened',
+  refused: 'content_refused',
+  damaged: 'content_damaged',
+  write_failed: 'content_write_failed',
+} as const;
 
 export class Telemetry {
   readonly log: Logger;
@@ -192,6 +199,10 @@ export class Telemetry {
   /** Why a restart would lose the names of collections: the state file cannot be used. */
   get stateTrouble(): string | undefined {
     return this.#stateTrouble;
+  }
+
+  onContentStore({ kind, ...fields }: ContentStoreEvent): void {
+    this.say(CONTENT_EVENTS[kind], fields);
   }
 
   /** Logs a repeated write failure once, until a write succeeds. */

@@ -4,6 +4,7 @@
  */
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
 import type { FailoverGroup, GroupEvent } from '../../authorities/core/failover/failover-group.js';
+import type { LastKnown } from '../../authorities/core/failover/last-known.js';
 import type { Projection } from '../../authorities/core/projection.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { ResourceWatcher } from '../../authorities/core/watcher.js';
@@ -219,6 +220,8 @@ export interface FederationDriverOptions {
   readonly bounds?: Partial<ResolutionBounds>;
   readonly movedNamesPerTurn?: number;
   readonly portionBytes?: number;
+  /** The disk of the process. */
+  readonly lastKnown?: LastKnown;
 }
 
 export class FederationDriver {
@@ -239,6 +242,7 @@ export class FederationDriver {
       bounds = {},
       movedNamesPerTurn = Infinity,
       portionBytes = Infinity,
+      lastKnown,
     }: FederationDriverOptions = {},
   ) {
     this.federation = new Federation({
@@ -250,6 +254,7 @@ export class FederationDriver {
       movedNamesPerTurn,
       portionBytes,
       random,
+      ...(lastKnown && { lastKnown }),
     });
     for (const name of map.sources.keys()) this.server(name);
   }

@@ -21,6 +21,7 @@ import {
   type GroupFacts,
 } from './failover.js';
 import { GroupResources, type Demand, type InUse } from './group-resources.js';
+import type { LastKnown } from './last-known.js';
 import type { Move } from './move.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
@@ -81,6 +82,7 @@ export class FailoverGroup {
   /**
    * @param onInput called for each input that may give this group events or another deadline
    * @param room of all groups
+   * @param lastKnown undefined: no content is kept beyond the process
    */
   constructor(
     id: string,
@@ -88,6 +90,7 @@ export class FailoverGroup {
     candidates: readonly Candidate[],
     onInput: () => void,
     room: TurnRoom,
+    lastKnown?: LastKnown,
   ) {
     this.id = id;
     this.#onInput = onInput;
@@ -100,7 +103,8 @@ export class FailoverGroup {
       const { active } = this.#failover;
       return { index: active, candidate: this.#candidate(active) };
     };
-    this.#resources = new GroupResources(spec, this.#candidate(0), inUse, room);
+    const [primary, ...others] = [this.#candidate(0), ...candidates.slice(1)];
+    this.#resources = new GroupResources(spec, [primary, ...others], inUse, room, lastKnown);
   }
 
   get failover(): FailoverState {

@@ -15,6 +15,7 @@ import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-conten
 import { isSame, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
+import { mayOutlive, Restoration, type LastKnown } from './last-known.js';
 import { ADOPTED, ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
@@ -34,6 +35,8 @@ export interface Demand extends Asked {
   isWhole: boolean;
   /** The candidate in use has said that the name is absent, or has sent the collection, which may be empty. */
   isAnswered: boolean;
+  /** The group has looked for content that an earlier process kept. */
+  isRestored: boolean;
 }
 
 /** The candidate whose content is served. */
@@ -57,15 +60,31 @@ export class GroupResources {
   readonly #leases = new TtlLeases(this.#served);
   readonly #unanswered: UnansweredDemands<Demand>;
   readonly #wholeWaits: WholeWaits<Demand>;
+  readonly #lastKnown: LastKnown | undefined;
+  /** Undefined: no content is kept beyond the process. */
+  readonly #restoration: Restoration<Demand> | undefined;
   /** The last one; undefined: none since the group was idle. */
   #move: Move<Demand> | undefined;
   #events: ResourceEvent[] = [];
 
-  /** @param room of all groups */
-  constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse, room: TurnRoom) {
+  /**
+   * @param candidates the primary first
+   * @param room of all groups
+   * @param lastKnown undefined: no content is kept beyond the process
+   */
+  constructor(
+    spec: AuthoritySpec,
+    candidates: readonly [Candidate, ...Candidate[]],
+    inUse: () => InUse,
+    room: TurnRoom,
+    lastKnown?: LastKnown,
+  ) {
     this.#spec = spec;
-    this.#search = new AbsenceSearch(primary);
+    this.#search = new AbsenceSearch(candidates[0]);
     this.#room = room;
+    this.#lastKnown = lastKnown;
+    const sources = candidates.map(({ source }) => source.id);
+    this.#restoration = lastKnown && new Restoration(lastKnown, sources);
     this.#inUse = inUse;
     this.#removals = new RemovalHold(spec.failover.deletionGuard);
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
@@ -129,6 +148,7 @@ export class GroupResources {
       lastErrorCode: undefined,
       isWhole: false,
       isAnswered: false,
+      isRestored: false,
     };
     this.#demands.set(typeUrl, name.key, demand);
     this.#unanswered.push(demand);
@@ -236,6 +256,7 @@ export class GroupResources {
     this.#search.clear();
     this.#leases.clear();
     this.#wholeWaits.clear();
+    this.#restoration?.clear();
     this.#move = undefined;
   }
 
@@ -279,9 +300,7 @@ export class GroupResources {
     this.#removals.clear();
     this.#search.clear();
     this.#wholeWaits.clear();
-    const inOrder = [...this.#demands.values()].sort(
-      (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
-    );
+    const inOrder = this.#demandsInOrder();
     for (const demand of inOrder) {
       demand.isWhole = false;
       demand.isAnswered = false;
@@ -303,6 +322,10 @@ export class GroupResources {
     });
     this.#move = move;
     return move;
+  }
+
+  #demandsInOrder(): readonly Demand[] {
+    return [...this.#demands.values()].sort((a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl));
   }
 
   /** Do its watchers have the content and the answer of the candidate in use? */
@@ -332,20 +355,51 @@ export class GroupResources {
 
   /** Served resources are still to be compared, judged or removed in the next turn of the event loop. */
   get isBusy(): boolean {
-    return !this.#search.isOver || this.#removals.isBusy;
+    const isRestoring = this.#restoration?.isOver === false;
+    return !this.#search.isOver || this.#removals.isBusy || isRestoring;
   }
 
   /** No candidate is reachable. */
   handleAllDown(): void {
-    for (const demand of this.#demands.values()) this.#tellUnavailable(demand);
+    for (const demand of this.#demandsInOrder()) this.handleUnreachable(demand);
   }
 
   /** The same for a new demand. */
   handleUnreachable(demand: Demand): void {
+    // What a source of this process has answered is newer than what an earlier process kept.
+    const { isRestored, isAnswered } = demand;
+    if (this.#restoration && !isRestored && !isAnswered) this.#restoration.add(demand);
+    else this.#tellUnavailable(demand);
+  }
+
+  /** Serves what an earlier process kept, in portions, until a candidate responds. */
+  #continueRestoration(): void {
+    if (!this.#restoration || this.#restoration.isOver) return;
+    if (this.#inUse().candidate.source.facts().live) {
+      this.#restoration.clear();
+      return;
+    }
+    for (const { demand, projection } of this.#restoration.continue(this.#room)) {
+      if (projection) this.#restore(projection);
+      else this.#endRestoration(demand);
+    }
+  }
+
+  #restore(projection: Projection): void {
+    if (this.#served.get(projection.typeUrl, projection.name)) return;
+    this.#served.set({ projection, from: ADOPTED, noted: projection.alternatives });
+    this.#events.push({ kind: 'changed', projection });
+  }
+
+  #endRestoration(demand: Demand): void {
+    demand.isRestored = true;
+    const answer = this.#answerOf(demand);
+    if (answer) this.#events.push(answer);
     this.#tellUnavailable(demand);
   }
 
   handleTimer(nowMs: number): void {
+    this.#continueRestoration();
     this.#noteWhole(nowMs);
     this.#continueSearch(nowMs);
     this.#takeDueRemovals(nowMs);
@@ -449,6 +503,10 @@ export class GroupResources {
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
+    if (this.#lastKnown && (before?.from !== index || !isSame(before.projection, projection))) {
+      if (mayOutlive(projection, entry)) this.#lastKnown.keep(projection, candidate.source.id);
+      else this.#lastKnown.drop(projection.typeUrl, name);
+    }
     const seemedGone = this.#removals.cancel(projection.typeUrl, name);
     // A member that another candidate sent before extends the wait too: this candidate has just
     // sent it.
@@ -500,6 +558,7 @@ export class GroupResources {
   #remove(typeUrl: string, name: ResourceName): void {
     const isKept = this.#served.get(typeUrl, name)?.isKept === true;
     if (isKept || this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
+    this.#lastKnown?.drop(typeUrl, name);
     this.#noteAnswered(typeUrl, name, true);
     this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
   }
@@ -551,8 +610,14 @@ export class GroupResources {
     const { index, candidate } = this.#inUse();
     const { source, mapping } = candidate;
     const status = statusAt(candidate, demand);
-    if (status === undefined || status === 'requested') return undefined;
     const held = this.#served.holds(typeUrl, name);
+    if (status === undefined || status === 'requested') {
+      // What an earlier process held is all that can be had, and proves nothing about the rest.
+      const isRestored = demand.isRestored && name.isGlob && held && !source.facts().live;
+      return isRestored
+        ? { kind: 'complete', typeUrl, name, isProof: false, status: undefined }
+        : undefined;
+    }
     const absence = this.#absence(typeUrl, name);
     if (status === 'present') {
       if (!name.isGlob || isIncomplete(candidate, demand)) return undefined;

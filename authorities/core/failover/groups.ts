@@ -4,6 +4,7 @@ import { Agenda } from '../agenda.js';
 import type { Source, SourceFacts } from '../sources/source.js';
 import type { Candidate } from './candidate.js';
 import { FailoverGroup } from './failover-group.js';
+import type { LastKnown } from './last-known.js';
 import type { TurnRoom } from './turn-room.js';
 
 export class Groups {
@@ -11,12 +12,17 @@ export class Groups {
   readonly #bySource = new Map<Source, Set<FailoverGroup>>();
   readonly #agenda = new Agenda<FailoverGroup>();
   readonly #room: TurnRoom;
+  readonly #lastKnown: LastKnown | undefined;
   /** The facts of each source when its groups were last scheduled. */
   readonly #facts = new Map<Source, SourceFacts>();
 
-  /** @param room how many names may move in one turn */
-  constructor(room: TurnRoom) {
+  /**
+   * @param room how many names may move in one turn
+   * @param lastKnown undefined: no content is kept beyond the process
+   */
+  constructor(room: TurnRoom, lastKnown?: LastKnown) {
     this.#room = room;
+    this.#lastKnown = lastKnown;
   }
 
   make(id: string, spec: AuthoritySpec, candidates: readonly Candidate[]): FailoverGroup {
@@ -25,7 +31,7 @@ export class Groups {
       // timer would run, and it would subscribe again.
       if (this.#byId.get(id) === group) this.#agenda.touch(group);
     };
-    const group = new FailoverGroup(id, spec, candidates, onInput, this.#room);
+    const group = new FailoverGroup(id, spec, candidates, onInput, this.#room, this.#lastKnown);
     this.#byId.set(id, group);
     for (const { source } of candidates) {
       let groups = this.#bySource.get(source);

@@ -68,6 +68,8 @@ export interface ColdRigOptions {
   readonly variant: Variant;
   /** The gateway has a `state_file`, and has written all names before the test continues. */
   readonly hasStateFile?: boolean;
+  /** The gateway keeps content on disk. */
+  readonly keepsContent?: boolean;
   /** More resources of the control plane, with xdstp names of `cloud`. */
   readonly more?: readonly MeshResource[];
 }
@@ -78,6 +80,8 @@ export interface ColdRig {
   readonly gateway: Gateway;
   readonly envoy: Envoy;
   readonly traffic: Traffic;
+  /** More traffic, from a moment at which all clusters answer. */
+  readonly startBusyTraffic: () => Promise<Traffic>;
   readonly backendPort: number;
   /** The resource under the name that the variant uses. */
   readonly named: (resource: MeshResource) => MeshResource;
@@ -85,7 +89,7 @@ export interface ColdRig {
 
 /** The teardown of the test stops all of it. */
 export async function startColdRig(t: Test, options: ColdRigOptions): Promise<ColdRig> {
-  const { variant, hasStateFile = false, more = [] } = options;
+  const { variant, hasStateFile = false, keepsContent = false, more = [] } = options;
   const backend = await stoppedWith(t, startHttpBackend('cloud'));
   const listenerPort = await freePort();
   const resources = inStyle(variant, [
@@ -96,15 +100,22 @@ export async function startColdRig(t: Test, options: ColdRigOptions): Promise<Co
   const state = await scratchDirectory('state');
   t.teardown(() => removeScratch(state));
   const stateFile = join(state, 'names.json');
-  const gateway = await startGateway(t, variant, plane.port, hasStateFile ? stateFile : undefined);
+  const gateway = await startGateway(t, variant, plane.port, [
+    ...(hasStateFile ? ['--state-file', stateFile] : []),
+    ...(keepsContent ? ['--content-dir', join(state, 'content')] : []),
+  ]);
   const envoy = await stoppedWith(t, Envoy.start({ xdsPort: gateway.port, ...variant }));
   await envoy.ready({ timeoutMs: 30_000 });
-  let next = 0;
-  const nextUrl = (): string =>
-    `http://127.0.0.1:${listenerPort}/${busyPath(next++ % busyClusters)}`;
-  const traffic = startTraffic(nextUrl, 15);
-  t.teardown(() => traffic.stop());
-  await traffic.untilOnly('cloud', { count: 2 * busyClusters });
+  const startBusyTraffic = async (): Promise<Traffic> => {
+    let next = 0;
+    const nextUrl = (): string =>
+      `http://127.0.0.1:${listenerPort}/${busyPath(next++ % busyClusters)}`;
+    const started = startTraffic(nextUrl, 15);
+    t.teardown(() => started.stop());
+    await started.untilOnly('cloud', { count: 2 * busyClusters });
+    return started;
+  };
+  const traffic = await startBusyTraffic();
   if (hasStateFile) {
     const names = resources.filter(({ typeUrl }) =>
       [TYPE_URLS.cluster, TYPE_URLS.listener].some((each) => each === typeUrl),
@@ -115,7 +126,7 @@ export async function startColdRig(t: Test, options: ColdRigOptions): Promise<Co
     });
   }
   const named = (resource: MeshResource): MeshResource => inStyle(variant, [resource])[0]!;
-  return { plane, gateway, envoy, traffic, backendPort: backend.port, named };
+  return { plane, gateway, envoy, traffic, startBusyTraffic, backendPort: backend.port, named };
 }
 
 /** The gateway with one source, which serves the names of the variant. */
@@ -123,7 +134,7 @@ export async function startGateway(
   t: Test,
   { collections }: Variant,
   planePort: number,
-  stateFile?: string,
+  args: readonly string[] = [],
 ): Promise<Gateway> {
   const served =
     collections === 'globs'
@@ -135,7 +146,7 @@ export async function startGateway(
     Gateway.start({
       authorityMap: { sources: { plane }, ...served },
       clientPort: await freePort(),
-      args: stateFile === undefined ? [] : ['--state-file', stateFile],
+      args,
     }),
   );
 }

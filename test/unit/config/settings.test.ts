@@ -57,6 +57,7 @@ t.test('with only the map given, everything else has its default', (t) => {
       traces: null,
       absentRouteAnswer: 'removed',
       stateFile: null,
+      contentDir: null,
       nats: null,
       missingClusterAnswer: 'silence',
       unanswerableStream: 'silence',

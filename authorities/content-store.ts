@@ -1,0 +1,290 @@
+/**
+ * Keeps the content that groups serve on disk, for a process that starts while its sources are unreachable
+ * (docs/FAILOVER.md, "Content on disk"). A hint: whatever fails here is told, and serving goes on.
+ *
+ * A LevelDB database: a batch is written whole or not at all, on another thread, and a process holds a lock. LMDB was
+ * rejected, since a damaged file ends the process.
+ */
+import { hash } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { ClassicLevel } from 'classic-level';
+import { globKeyOf, type ResourceName } from '../protos/resource-name.js';
+import type { LastKnown } from './core/failover/last-known.js';
+import type { Projection } from './core/projection.js';
+import { decodeContent, encodeContent, type KeptContent } from './kept-content.js';
+
+export type ContentStoreEvent =
+  /** `resources` of earlier processes. */
+  | { readonly kind: 'opened'; readonly directory: string; readonly resources: number }
+  /** The store cannot be used: the process keeps nothing and finds nothing. */
+  | { readonly kind: 'refused'; readonly directory: string; readonly reason: string }
+  /** The database was damaged, and is empty now. */
+  | { readonly kind: 'damaged'; readonly directory: string; readonly reason: string }
+  | { readonly kind: 'write_failed'; readonly directory: string; readonly reason: string };
+
+export interface ContentStoreOptions {
+  /** Absolute path. It is created. */
+  readonly directory: string;
+  /** Content is dropped this long after the end of the process that last had it from a source. */
+  readonly maxAgeMs: number;
+  /**
+   * What a source is, by its id: equal texts are the same source for a later process. Undefined: its content is not kept.
+   */
+  readonly sourceOf: (id: string) => string | undefined;
+  /** Does the gateway serve this name now? */
+  readonly isServed: (typeUrl: string, name: ResourceName) => boolean;
+  /** Must not throw. */
+  readonly onEvent: (event: ContentStoreEvent) => void;
+  /** Milliseconds since 1970. Default: the system clock. */
+  readonly wallClock?: () => number;
+}
+
+type Database = ClassicLevel<string, Buffer>;
+interface Kept {
+  readonly projection: Projection;
+  /** What `sourceOf` says. */
+  readonly source: string;
+}
+
+/** After all keys of content, which are base64url. */
+const RUNS_KEY = '~runs';
+const HEARTBEAT_MS = 10_000;
+const SWEEP_EVERY_MS = 600_000;
+/** Changes wait this long, so that those of one resource are written once. */
+const WRITE_EVERY_MS = 200;
+/** Resources that are encoded, or read, in one turn of the event loop: some milliseconds. A count. */
+const RESOURCES_PER_TURN = 200;
+const DIGEST_LENGTH = 22;
+
+const digest = (text: string): string => hash('sha256', text, 'base64url').slice(0, DIGEST_LENGTH);
+/** The members of a collection have the same prefix. Names may be long, and keys should be short. */
+const prefixOf = (typeUrl: string, globKey: string): string => digest(`${typeUrl}\0${globKey}`);
+const keyOf = (typeUrl: string, name: ResourceName): string =>
+  prefixOf(typeUrl, globKeyOf(name)) + digest(name.key);
+
+export class ContentStore implements LastKnown {
+  readonly #options: ContentStoreOptions;
+  readonly #wallClock: () => number;
+  /** Undefined: not started, refused, or closed. */
+  #database: Database | undefined;
+  /** Keys of content of earlier processes, by the prefix of their collection. */
+  readonly #earlier = new Map<string, Set<string>>();
+  /** When each process last lived. Milliseconds since 1970. */
+  #runs: Readonly<Record<string, number>> = {};
+  #run = 0;
+  #isFrozen = true;
+  /** What is to be written, by key; undefined: the key is to be removed. */
+  #changes = new Map<string, Kept | undefined>();
+  #writing: Promise<void> | undefined;
+  #sweeping: Promise<void> | undefined;
+  #timers: readonly NodeJS.Timeout[] = [];
+  #isFailing = false;
+
+  constructor(options: ContentStoreOptions) {
+    this.#options = options;
+    this.#wallClock = options.wallClock ?? Date.now;
+  }
+
+  /** Opens the database. Call it before the first client comes. Never rejects. */
+  async start(): Promise<void> {
+    const { directory, onEvent } = this.#options;
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      this.#database = await this.#open(directory);
+      const resources = await this.#readKeys(this.#database);
+      onEvent({ kind: 'opened', directory, resources });
+    } catch (error) {
+      onEvent({ kind: 'refused', directory, reason: reasonOf(error) });
+      this.#database = undefined;
+      return;
+    }
+    this.#isFrozen = false;
+    this.#beat();
+    this.#timers = [
+      setInterval(this.#write, WRITE_EVERY_MS),
+      setInterval(() => {
+        this.#beat();
+      }, HEARTBEAT_MS),
+      setInterval(() => void this.sweep(), SWEEP_EVERY_MS),
+    ];
+    for (const timer of this.#timers) timer.unref();
+  }
+
+  async #open(directory: string): Promise<Database> {
+    // Loaded here, since few gateways use it.
+    const { ClassicLevel } = await import('classic-level');
+    const make = (): Database => new ClassicLevel(directory, { valueEncoding: 'buffer' });
+    let database = make();
+    try {
+      await database.open();
+    } catch (error) {
+      if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error;
+      this.#options.onEvent({ kind: 'damaged', directory, reason: reasonOf(error) });
+      await ClassicLevel.destroy(directory);
+      database = make();
+      await database.open();
+    }
+    return database;
+  }
+
+  /** @returns the number of resources */
+  async #readKeys(database: Database): Promise<number> {
+    let resources = 0;
+    for await (const key of database.keys({ lt: RUNS_KEY })) {
+      const prefix = key.slice(0, DIGEST_LENGTH);
+      let keys = this.#earlier.get(prefix);
+      if (!keys) this.#earlier.set(prefix, (keys = new Set()));
+      keys.add(key);
+      resources++;
+    }
+    const runs = database.getSync(RUNS_KEY);
+    this.#runs = runs ? (JSON.parse(runs.toString()) as Record<string, number>) : {};
+    this.#run = Math.max(0, ...Object.keys(this.#runs).map(Number)) + 1;
+    return resources;
+  }
+
+  /** From now on the store stays as it is: clients that leave at the shutdown take no content with them. */
+  freeze(): void {
+    if (this.#isFrozen) return;
+    this.#beat();
+    this.#isFrozen = true;
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  /** Writes what waits. Never rejects. */
+  async close(): Promise<void> {
+    this.freeze();
+    await this.#sweeping;
+    await this.flush();
+    const database = this.#database;
+    this.#database = undefined;
+    await database?.close();
+  }
+
+  /** Resolves when all that waits was written, or could not be written. */
+  async flush(): Promise<void> {
+    this.#write();
+    while (this.#writing) await this.#writing;
+  }
+
+  keep(projection: Projection, sourceId: string): void {
+    const source = this.#options.sourceOf(sourceId);
+    if (source === undefined || this.#isFrozen) return;
+    this.#changes.set(keyOf(projection.typeUrl, projection.name), { projection, source });
+  }
+
+  drop(typeUrl: string, name: ResourceName): void {
+    if (!this.#isFrozen) this.#changes.set(keyOf(typeUrl, name), undefined);
+  }
+
+  *find(typeUrl: string, name: ResourceName, sourceIds: readonly string[]): Iterable<Projection> {
+    const sources = new Set(sourceIds.map(this.#options.sourceOf));
+    const keys = name.isGlob
+      ? [...(this.#earlier.get(prefixOf(typeUrl, name.key)) ?? [])]
+      : [keyOf(typeUrl, name)];
+    for (const key of keys) {
+      const content = this.#read(key);
+      if (!content || !sources.has(content.source) || this.#isOld(content)) continue;
+      yield content.projection;
+    }
+  }
+
+  /** @returns undefined: the database lacks it, or it is damaged */
+  #read(key: string): KeptContent | undefined {
+    if (this.#changes.has(key)) return undefined;
+    try {
+      const bytes = this.#database?.getSync(key);
+      return bytes && decodeContent(bytes);
+    } catch (error) {
+      this.#handleFailure(error);
+      return undefined;
+    }
+  }
+
+  /** Drops what is too old, and what the gateway no longer serves. Never rejects. */
+  async sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweep().finally(() => (this.#sweeping = undefined));
+    await this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    try {
+      let read = 0;
+      for await (const [key, bytes] of this.#database?.iterator({ lt: RUNS_KEY }) ?? []) {
+        if (++read % RESOURCES_PER_TURN === 0) await turn();
+        const content = decodeContent(bytes);
+        if (!this.#isFrozen && !this.#changes.has(key) && !this.#isOfUse(content))
+          this.#changes.set(key, undefined);
+      }
+    } catch (error) {
+      this.#handleFailure(error);
+    }
+  }
+
+  #isOfUse(content: KeptContent | undefined): boolean {
+    if (!content) return false;
+    const { typeUrl, name } = content.projection;
+    return content.run === this.#run
+      ? this.#options.isServed(typeUrl, name)
+      : !this.#isOld(content);
+  }
+
+  #isOld({ run }: KeptContent): boolean {
+    const endedMs = this.#runs[String(run)] ?? -Infinity;
+    return this.#wallClock() - endedMs > this.#options.maxAgeMs;
+  }
+
+  /** Writes that this process lives. */
+  #beat(): void {
+    const nowMs = this.#wallClock();
+    const recent = Object.entries(this.#runs).filter(
+      ([, endedMs]) => nowMs - endedMs <= this.#options.maxAgeMs,
+    );
+    this.#runs = { ...Object.fromEntries(recent), [String(this.#run)]: nowMs };
+    const value = Buffer.from(JSON.stringify(this.#runs));
+    this.#database?.put(RUNS_KEY, value).catch(this.#handleFailure);
+  }
+
+  readonly #write = (): void => {
+    if (this.#writing || this.#changes.size === 0) return;
+    this.#writing = this.#writeChanges().finally(() => (this.#writing = undefined));
+  };
+
+  async #writeChanges(): Promise<void> {
+    const changes = this.#changes;
+    this.#changes = new Map();
+    const waiting = [...changes];
+    for (let at = 0; at < waiting.length; at += RESOURCES_PER_TURN) {
+      const batch = waiting
+        .slice(at, at + RESOURCES_PER_TURN)
+        .map(([key, kept]) =>
+          kept
+            ? { type: 'put' as const, key, value: encodeContent({ ...kept, run: this.#run }) }
+            : { type: 'del' as const, key },
+        );
+      try {
+        await this.#database?.batch(batch);
+        this.#isFailing = false;
+      } catch (error) {
+        this.#handleFailure(error);
+      }
+    }
+  }
+
+  readonly #handleFailure = (error: unknown): void => {
+    if (this.#isFailing) return;
+    this.#isFailing = true;
+    const { directory, onEvent } = this.#options;
+    onEvent({ kind: 'write_failed', directory, reason: reasonOf(error) });
+  };
+}
+
+/** LevelDB's own error is the cause of the one that says "not open". */
+const causeOf = (error: unknown): unknown =>
+  error instanceof Error && error.cause !== undefined ? error.cause : error;
+const reasonOf = (error: unknown): string => {
+  const cause = causeOf(error);
+  return cause instanceof Error ? cause.message : String(cause);
+};
+const codeOf = (error: unknown): unknown => (causeOf(error) as { readonly code?: unknown }).code;

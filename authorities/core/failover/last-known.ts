@@ -1,0 +1,75 @@
+/**
+ * The content that groups serve, kept beyond the process. After a restart, a group whose sources are all unreachable
+ * serves it until one of them responds (docs/FAILOVER.md, "Content on disk").
+ */
+import type { ResourceName } from '../../../protos/resource-name.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
+import type { Projection } from '../projection.js';
+import { Fifo } from '../sources/fifo.js';
+import type { SourceEntry } from '../sources/source-contents.js';
+import type { Asked } from './candidate-content.js';
+import type { TurnRoom } from './turn-room.js';
+
+/** Where the content is kept. No method throws. */
+export interface LastKnown {
+  /** @param source the id of the source that sent the content */
+  keep(projection: Projection, source: string): void;
+  drop(typeUrl: string, name: ResourceName): void;
+  /**
+   * @param sources ids: content of other sources is left out
+   * @returns the content kept for a name, or for the members of a glob
+   */
+  find(typeUrl: string, name: ResourceName, sources: readonly string[]): Iterable<Projection>;
+}
+
+/**
+ * May this content outlive the process? Secrets stay in memory. Content with a TTL ends soon, and the names in the content of
+ * an alternative can be mapped only while the group has that alternative.
+ */
+export const mayOutlive = (
+  { typeUrl, mapEntry }: Projection,
+  { expiresAtMs }: SourceEntry,
+): boolean => typeUrl !== TYPE_URL.secret && mapEntry === undefined && expiresAtMs === undefined;
+
+/** Looks for the kept content of demanded names, a bounded number of resources in each turn of the event loop. */
+export class Restoration<D extends Asked> {
+  readonly #lastKnown: LastKnown;
+  readonly #sources: readonly string[];
+  readonly #waiting = new Fifo<D>();
+  /** The content of the first demand that waits. */
+  #found: Iterator<Projection> | undefined;
+
+  constructor(lastKnown: LastKnown, sources: readonly string[]) {
+    this.#lastKnown = lastKnown;
+    this.#sources = sources;
+  }
+
+  get isOver(): boolean {
+    return this.#waiting.first === undefined;
+  }
+
+  add(demand: D): void {
+    this.#waiting.push(demand);
+  }
+
+  /** @returns content of the demand, or undefined at its end, for as many as the turn has room for */
+  *continue(
+    room: TurnRoom,
+  ): IterableIterator<{ readonly demand: D; readonly projection: Projection | undefined }> {
+    for (let demand = this.#waiting.first; demand && room.take(); demand = this.#waiting.first) {
+      const { typeUrl, name } = demand;
+      this.#found ??= this.#lastKnown.find(typeUrl, name, this.#sources)[Symbol.iterator]();
+      const next = this.#found.next();
+      if (next.done === true) {
+        this.#found = undefined;
+        this.#waiting.shift();
+        yield { demand, projection: undefined };
+      } else yield { demand, projection: next.value };
+    }
+  }
+
+  clear(): void {
+    this.#waiting.clear();
+    this.#found = undefined;
+  }
+}

@@ -1,0 +1,72 @@
+/** The form of one resource on disk: a digest of the rest, the size of the header, the header as JSON, and the body. */
+import { hash } from 'node:crypto';
+import { bodyOf } from '../protos/resource-field.js';
+import {
+  formatResourceLocator,
+  nameOfKey,
+  parseResourceLocator,
+  type ResourceLocator,
+} from '../protos/resource-name.js';
+import { TYPE_URL } from '../protos/type-urls.js';
+import { readResource, type Projection } from './core/projection.js';
+
+export interface KeptContent {
+  readonly projection: Projection;
+  /** Which source sent it. */
+  readonly source: string;
+  /** The number of the process that last had it from the source. */
+  readonly run: number;
+}
+
+interface Header {
+  readonly run: number;
+  readonly source: string;
+  readonly typeUrl: string;
+  readonly key: string;
+  readonly version: string;
+  readonly isRedirect?: true;
+  readonly alternatives?: readonly string[];
+}
+
+const DIGEST_BYTES = 32;
+const HEADER_AT = DIGEST_BYTES + 4;
+
+export function encodeContent({ projection, source, run }: KeptContent): Buffer {
+  const { typeUrl, name, version, redirect, alternatives, field } = projection;
+  const header: Header = {
+    run,
+    source,
+    typeUrl,
+    key: name.key,
+    version,
+    ...(redirect && { isRedirect: true }),
+    ...(alternatives && { alternatives: alternatives.map(formatResourceLocator) }),
+  };
+  const headerBytes = Buffer.from(JSON.stringify(header));
+  const size = Buffer.alloc(4);
+  size.writeUInt32BE(headerBytes.length);
+  const rest = Buffer.concat([size, headerBytes, bodyOf(field)]);
+  return Buffer.concat([digestOf(rest), rest]);
+}
+
+/** @returns undefined: it is damaged, or written by a gateway that reads content in another way */
+export function decodeContent(bytes: Buffer): KeptContent | undefined {
+  const rest = bytes.subarray(DIGEST_BYTES);
+  if (rest.length < 4 || !digestOf(rest).equals(bytes.subarray(0, DIGEST_BYTES))) return undefined;
+  const bodyAt = HEADER_AT + rest.readUInt32BE(0);
+  const header = JSON.parse(bytes.toString('utf8', HEADER_AT, bodyAt)) as Header;
+  const { run, source, typeUrl, key, version, isRedirect, alternatives = [] } = header;
+  const name = nameOfKey(key);
+  if (!name) return undefined;
+  const bodyTypeUrl = isRedirect ? TYPE_URL.resourceLocator : typeUrl;
+  const read = readResource(name, typeUrl, bodyTypeUrl, bytes.subarray(bodyAt));
+  if (!read.ok || read.projection.version !== version) return undefined;
+  const locators = alternatives.flatMap((text): readonly ResourceLocator[] => {
+    const parsed = parseResourceLocator(text);
+    return parsed.ok ? [parsed.value] : [];
+  });
+  const more = locators.length > 0 ? { alternatives: locators } : {};
+  return { run, source, projection: { ...read.projection, ...more } };
+}
+
+const digestOf = (bytes: Uint8Array): Buffer => Buffer.from(hash('sha256', bytes, 'hex'), 'hex');

@@ -1,0 +1,238 @@
+/**
+ * Goal: content on disk is found again by the next process, as long as it is young, of the same source and undamaged; and
+ * nothing that goes wrong with the disk is more than an event.
+ * Method: one store after the other on a real LevelDB database in a scratch directory, with a manual clock.
+ */
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ClassicLevel } from 'classic-level';
+import t, { type Test } from 'tap';
+import {
+  ContentStore,
+  type ContentStoreEvent,
+  type ContentStoreOptions,
+} from '../../../authorities/content-store.js';
+import { readResource, type Projection } from '../../../authorities/core/projection.js';
+import { formatResourceLocator, parseResourceLocator } from '../../../protos/resource-name.js';
+import { bodyOf } from '../../../protos/resource-field.js';
+import { textLocatorBytes, REDIRECT } from '../../support/collection-messages.js';
+import { THING, thing } from '../../support/federation-driver.js';
+import { nameOf } from '../../support/fake-directory.js';
+
+const DAY_MS = 86_400_000;
+const glob = thing('cloud', 'x/*');
+const member = (id: number | string): string => thing('cloud', `x/${id}`);
+
+function content(name: string, body: string | Uint8Array, bodyTypeUrl = THING): Projection {
+  const read = readResource(nameOf(name), THING, bodyTypeUrl, Buffer.from(body));
+  if (!read.ok) throw new Error(read.reason);
+  return read.projection;
+}
+
+async function setUp(t: Test) {
+  const directory = await mkdtemp(join(tmpdir(), 'tributary-content-'));
+  t.teardown(() => rm(directory, { recursive: true }));
+  const world = { nowMs: 1_000_000_000, targets: { c: 'cloud:443' } as Record<string, string> };
+  const events: ContentStoreEvent[] = [];
+  const served = new Set<string>();
+  const start = async (options: Partial<ContentStoreOptions> = {}): Promise<ContentStore> => {
+    const store = new ContentStore({
+      directory: join(directory, 'content'),
+      maxAgeMs: DAY_MS,
+      sourceOf: (id) => world.targets[id],
+      isServed: (typeUrl, { key }) => typeUrl === THING && served.has(key),
+      onEvent: (event) => events.push(event),
+      wallClock: () => world.nowMs,
+      ...options,
+    });
+    await store.start();
+    t.teardown(() => store.close());
+    return store;
+  };
+  const found = (store: ContentStore, name: string): readonly string[] =>
+    [...store.find(THING, nameOf(name), ['c'])].map(({ field }) => bodyOf(field).toString());
+  return { directory, world, events, served, start, found };
+}
+
+t.test('a later process finds names and the members of a collection, as they were', async (t) => {
+  const { directory, events, start, found } = await setUp(t);
+  const first = await start();
+  for (let at = 0; at < 120; at++) first.keep(content(member(at), `m${at}`), 'c');
+  first.keep(content(thing('cloud', 'y/1'), 'y1'), 'c');
+  first.keep(content(member(0), 'changed'), 'c');
+  first.drop(THING, nameOf(member(1)));
+  await first.close();
+  const second = await start();
+  t.match(events, [
+    { kind: 'opened', resources: 0 },
+    { kind: 'opened', resources: 120 },
+  ]);
+  t.equal(found(second, glob).length, 119, 'the members only');
+  t.strictSame(found(second, member(0)), ['changed']);
+  t.strictSame(found(second, member(1)), []);
+  t.strictSame(found(second, member('never')), []);
+  const [one] = second.find(THING, nameOf(member(2)), ['c']);
+  t.strictSame(one, content(member(2), 'm2'), 'with the same version');
+  const { mode } = await stat(join(directory, 'content'));
+  t.equal(mode & 0o777, 0o700);
+});
+
+t.test('redirects and the alternatives of references are kept, too', async (t) => {
+  const { start } = await setUp(t);
+  const first = await start();
+  const redirect = content(member('r'), textLocatorBytes(thing('other', 'z')), REDIRECT);
+  const parsed = parseResourceLocator(`${member('e')}#alt=xdstp://spare/test.v1.Thing/e`);
+  const alternatives = parsed.ok ? [parsed.value] : [];
+  first.keep(redirect, 'c');
+  first.keep({ ...content(member('a'), 'a'), alternatives }, 'c');
+  await first.close();
+  const second = await start();
+  const [again] = second.find(THING, nameOf(member('r')), ['c']);
+  t.ok(again?.redirect);
+  t.equal(again?.version, redirect.version);
+  const [referring] = second.find(THING, nameOf(member('a')), ['c']);
+  t.strictSame(
+    referring?.alternatives?.map(formatResourceLocator),
+    alternatives.map(formatResourceLocator),
+  );
+});
+
+t.test(
+  'content of another source is not found, and that of a source without a target is not kept',
+  async (t) => {
+    const { world, start, found } = await setUp(t);
+    const first = await start();
+    first.keep(content(member(1), 'm1'), 'c');
+    first.keep(content(member(2), 'm2'), 'files');
+    await first.close();
+    const second = await start();
+    t.strictSame(found(second, glob), ['m1']);
+    world.targets['c'] = 'elsewhere:443';
+    t.strictSame(found(second, glob), []);
+    world.targets['renamed'] = 'cloud:443';
+    t.equal([...second.find(THING, nameOf(glob), ['renamed'])].length, 1);
+  },
+);
+
+t.test(
+  'content ages from the end of the process that last kept it, and is then dropped',
+  async (t) => {
+    const { world, events, start, found } = await setUp(t);
+    const first = await start();
+    first.keep(content(member(1), 'm1'), 'c');
+    world.nowMs += 10 * DAY_MS;
+    await first.close();
+    world.nowMs += DAY_MS;
+    const second = await start();
+    t.strictSame(found(second, member(1)), ['m1'], 'one day after the end');
+    await second.close();
+    world.nowMs += 1;
+    const third = await start();
+    t.strictSame(found(third, member(1)), [], 'a later process did not have it from a source');
+    await third.sweep();
+    await third.close();
+    events.length = 0;
+    await start();
+    t.match(events, [{ kind: 'opened', resources: 0 }]);
+  },
+);
+
+t.test(
+  'what the gateway no longer serves is dropped by the sweep, what earlier processes kept is not',
+  async (t) => {
+    const { served, start, found } = await setUp(t);
+    const first = await start();
+    for (let at = 0; at < 60; at++) first.keep(content(member(at), `m${at}`), 'c');
+    await first.close();
+    const second = await start();
+    second.keep(content(member(1), 'm1'), 'c');
+    second.keep(content(member(2), 'm2'), 'c');
+    await second.flush();
+    served.add(member(1));
+    await second.sweep();
+    await second.flush();
+    t.strictSame(found(second, member(1)), ['m1']);
+    t.strictSame(found(second, member(2)), []);
+    t.equal(found(second, glob).length, 59);
+  },
+);
+
+t.test('a frozen store stays as it is', async (t) => {
+  const { start, found } = await setUp(t);
+  const first = await start();
+  first.keep(content(member(1), 'm1'), 'c');
+  await first.flush();
+  first.freeze();
+  first.drop(THING, nameOf(member(1)));
+  first.keep(content(member(2), 'm2'), 'c');
+  await first.sweep();
+  await first.close();
+  t.strictSame([...first.find(THING, nameOf(glob), ['c'])], [], 'nor is it read after its end');
+  t.strictSame(found(await start(), glob), ['m1']);
+});
+
+t.test('a damaged entry is not served', async (t) => {
+  const { directory, start, found } = await setUp(t);
+  const first = await start();
+  first.keep(content(member(1), 'm1'), 'c');
+  first.keep(content(member(2), 'm2'), 'c');
+  await first.close();
+  const database = new ClassicLevel<string, Buffer>(join(directory, 'content'), {
+    valueEncoding: 'buffer',
+  });
+  for await (const [key, value] of database.iterator({ lt: '~' })) {
+    if (value.includes('m1')) await database.put(key, Buffer.from(value.with(-1, 0x39)));
+  }
+  await database.close();
+  t.strictSame(found(await start(), glob), ['m2']);
+});
+
+t.test('a directory that cannot be used is told, and the gateway goes on without it', async (t) => {
+  const { directory, events, start, found } = await setUp(t);
+  await writeFile(join(directory, 'file'), '');
+  const store = await start({ directory: join(directory, 'file') });
+  t.match(events, [{ kind: 'refused', directory: join(directory, 'file'), reason: /EEXIST/ }]);
+  store.keep(content(member(1), 'm1'), 'c');
+  store.drop(THING, nameOf(member(1)));
+  t.strictSame(found(store, glob), []);
+  await store.sweep();
+  await store.flush();
+});
+
+t.test('two gateways do not share a directory', async (t) => {
+  const { events, start, found } = await setUp(t);
+  const first = await start();
+  const second = await start();
+  t.match(events.at(-1), { kind: 'refused', reason: /already held/ });
+  first.keep(content(member(1), 'm1'), 'c');
+  second.keep(content(member(2), 'm2'), 'c');
+  await Promise.all([first.close(), second.close()]);
+  t.strictSame(found(await start(), glob), ['m1']);
+});
+
+t.test('a damaged database is told, and begins anew', async (t) => {
+  const { directory, events, start, found } = await setUp(t);
+  const first = await start();
+  first.keep(content(member(1), 'm1'), 'c');
+  await first.close();
+  await writeFile(join(directory, 'content', 'CURRENT'), 'garbage');
+  events.length = 0;
+  const second = await start();
+  t.match(events, [{ kind: 'damaged' }, { kind: 'opened', resources: 0 }]);
+  second.keep(content(member(2), 'm2'), 'c');
+  await second.close();
+  t.strictSame(found(await start(), glob), ['m2']);
+});
+
+t.test('a write that fails is told once', async (t) => {
+  const { events, start } = await setUp(t);
+  const store = await start();
+  const failing = () => Promise.reject(new Error('no space left'));
+  t.intercept(ClassicLevel.prototype, 'batch', { value: failing });
+  for (const at of [1, 2]) {
+    store.keep(content(member(at), 'm'), 'c');
+    await store.flush();
+  }
+  t.match(events, [{ kind: 'opened' }, { kind: 'write_failed', reason: 'no space left' }]);
+});

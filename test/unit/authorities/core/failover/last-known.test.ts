@@ -1,0 +1,272 @@
+/**
+ * Goal: a group of a new process whose sources are all unreachable serves what an earlier process kept, and nothing of it
+ * once a source says otherwise (docs/FAILOVER.md, "Content on disk").
+ * Method: one Federation after the other over the same kept content, fake servers, and simulated time.
+ */
+import t from 'tap';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import {
+  a,
+  b,
+  FAILBACK_MS,
+  glob,
+  kindOf,
+  member,
+  pair,
+  TRIP_MS,
+  type Resources,
+} from '../../../../support/authority-pair.js';
+import {
+  FederationDriver,
+  mapOf,
+  RecordingWatcher,
+  THING,
+  WHOLE_MS,
+  type FederationDriverOptions,
+} from '../../../../support/federation-driver.js';
+import { KeptContent } from '../../../../support/kept-content.js';
+
+const COLLECTION: Resources = { [a]: 'a1', [member('1')]: 'm1', [member('2')]: 'm2' };
+
+/** `cloud` at source c, without an alternative. */
+function alone(cloud: Resources, options: FederationDriverOptions): FederationDriver {
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['c'] } } }),
+    options,
+  );
+  for (const [name, body] of Object.entries(cloud)) driver.server('c').set(THING, name, body);
+  return driver;
+}
+
+/** A process that served these resources, and ended. */
+function keptBy(resources: Resources, ...asked: readonly string[]): KeptContent {
+  const lastKnown = new KeptContent();
+  const driver = alone(resources, { lastKnown });
+  driver.watching(...asked);
+  driver.advance(WHOLE_MS);
+  return lastKnown;
+}
+
+/** A new process whose source is down. */
+function inOutage(
+  lastKnown: KeptContent,
+  cloud: Resources = {},
+  options: FederationDriverOptions = {},
+): FederationDriver {
+  const driver = alone(cloud, { lastKnown, ...options });
+  driver.kill('c');
+  return driver;
+}
+
+t.test(
+  'kept content is served when all sources are unreachable, and not before (invariant 1)',
+  (t) => {
+    const lastKnown = keptBy(COLLECTION, a, glob);
+    const driver = inOutage(lastKnown);
+    const watcher = driver.watching(a, b, glob);
+    t.strictSame(watcher.take(), [], 'the source may still answer');
+    driver.advance(TRIP_MS);
+    t.strictSame(watcher.take().toSorted(), [
+      `changed ${a} a1`,
+      `changed ${member('1')} m1`,
+      `changed ${member('2')} m2`,
+      `complete ${glob}`,
+      `error 14 ${b}`,
+    ]);
+    t.equal(watcher.proven.get(glob), false, 'the source may have further members');
+    const late = driver.watching(glob, a);
+    driver.advance(0);
+    t.strictSame(late.held, watcher.held, 'a later watcher gets the same');
+    t.equal(late.proven.get(glob), false);
+    const more = driver.watching(member('1'));
+    driver.advance(0);
+    t.equal(more.held.size, 1, 'and a name that nobody requested before');
+    t.end();
+  },
+);
+
+t.test('content that is unchanged when the source returns is not sent again (invariant 4)', (t) => {
+  const driver = inOutage(keptBy(COLLECTION, a, glob), COLLECTION);
+  const watcher = driver.watching(a, glob);
+  driver.advance(TRIP_MS);
+  watcher.take();
+  driver.revive('c');
+  driver.advance(FAILBACK_MS);
+  t.equal(driver.group('cloud').failover.kind, 'primary');
+  t.strictSame(
+    watcher.take().filter((told) => !told.startsWith('complete')),
+    [],
+  );
+  t.equal(watcher.proven.get(glob), true);
+  t.end();
+});
+
+t.test(
+  'the source that returns changes and removes what it has changed and removed (invariant 3)',
+  (t) => {
+    const lastKnown = keptBy(COLLECTION, a, glob);
+    const driver = inOutage(lastKnown, { [a]: 'a2', [member('1')]: 'm1', [member('3')]: 'm3' });
+    const watcher = driver.watching(a, glob);
+    driver.advance(TRIP_MS);
+    watcher.take();
+    driver.revive('c');
+    driver.advance(FAILBACK_MS);
+    const told = watcher.take().filter((one) => !one.startsWith('complete'));
+    t.strictSame(told.toSorted(), [
+      `changed ${a} a2`,
+      `changed ${member('3')} m3`,
+      `removed ${member('2')}`,
+    ]);
+    t.strictSame(lastKnown.names, [a, member('1'), member('3')], 'on disk, too');
+    t.end();
+  },
+);
+
+t.test('a member that is requested by its name too is restored once', (t) => {
+  const driver = inOutage(keptBy(COLLECTION, glob));
+  const watcher = driver.watching(member('1'), glob);
+  driver.advance(TRIP_MS);
+  t.strictSame(watcher.take().toSorted(), [
+    `changed ${member('1')} m1`,
+    `changed ${member('2')} m2`,
+    `complete ${glob}`,
+  ]);
+  driver.unwatch(member('1'), watcher);
+  driver.unwatch(glob, watcher);
+  driver.advance(FAILBACK_MS);
+  t.equal(driver.group('cloud').failover.kind, 'idle');
+  driver.watching(glob);
+  driver.advance(TRIP_MS);
+  t.equal(driver.group('cloud').servedCount, 2, 'and again when the group is used again');
+  t.end();
+});
+
+t.test('a collection of which only one name was restored is restored as a whole', (t) => {
+  const driver = inOutage(keptBy(COLLECTION, glob));
+  driver.watching(member('1'));
+  driver.advance(TRIP_MS);
+  const watcher = driver.watching(glob);
+  driver.advance(0);
+  t.strictSame([...watcher.held.values()], ['m1', 'm2']);
+  t.end();
+});
+
+t.test('an alternative that can be reached comes before kept content', (t) => {
+  const lastKnown = keptBy(COLLECTION, a, glob);
+  const driver = pair({}, { [a]: 'o1', [member('1')]: 'o1' }, {}, { lastKnown });
+  driver.kill('c');
+  const watcher = driver.watching(a, glob);
+  driver.advance(TRIP_MS);
+  t.equal(kindOf(driver), 'alt');
+  t.strictSame([...watcher.held.values()], ['o1', 'o1']);
+  t.end();
+});
+
+t.test(
+  'an alternative that returns first replaces kept content, and its absence proves nothing (invariant 3)',
+  (t) => {
+    const lastKnown = keptBy(COLLECTION, a, glob);
+    const driver = pair({}, { [member('1')]: 'o1' }, {}, { lastKnown });
+    driver.kill('c');
+    driver.kill('o');
+    const watcher = driver.watching(a, glob);
+    driver.advance(TRIP_MS);
+    t.equal(kindOf(driver), 'cached');
+    t.strictSame([...watcher.held.values()], ['a1', 'm1', 'm2']);
+    driver.revive('o');
+    driver.advance(FAILBACK_MS);
+    t.equal(kindOf(driver), 'alt');
+    t.strictSame(Object.fromEntries(watcher.held), {
+      [a]: 'a1',
+      [member('1')]: 'o1',
+      [member('2')]: 'm2',
+    });
+    t.strictSame(lastKnown.names, [a, member('1'), member('2')]);
+    t.end();
+  },
+);
+
+t.test('what this process had from a source is not replaced by what an earlier one kept', (t) => {
+  const lastKnown = keptBy(COLLECTION, a, glob);
+  const driver = alone({ [member('1')]: 'new' }, { lastKnown });
+  const watcher = driver.watching(glob, a);
+  driver.advance(WHOLE_MS);
+  lastKnown.keep(keptProjection(), 'c');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.strictSame(Object.fromEntries(watcher.held), { [member('1')]: 'new' });
+  t.end();
+});
+
+t.test('a collection of which the source sent only a part before it was lost is completed', (t) => {
+  const lastKnown = keptBy(COLLECTION, glob);
+  const driver = alone({ [member('1')]: 'new' }, { lastKnown });
+  const watcher = driver.watching(glob);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.strictSame([...watcher.held.values()], ['new', 'm2']);
+  t.equal(watcher.proven.get(glob), false);
+  t.end();
+});
+
+/** Of a name that the source of the test does not have. */
+function keptProjection() {
+  const watcher = new RecordingWatcher();
+  const driver = alone(COLLECTION, {});
+  driver.watch(glob, watcher);
+  driver.advance(WHOLE_MS);
+  return watcher.projections.get(member('2'))!;
+}
+
+t.test('kept content of a source that the authority no longer has is not served', (t) => {
+  const lastKnown = keptBy(COLLECTION, a);
+  const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['other'] } } }), {
+    lastKnown,
+  });
+  driver.kill('other');
+  const watcher = driver.watching(a);
+  driver.advance(TRIP_MS);
+  t.strictSame(watcher.take(), [`error 14 ${a}`]);
+  t.end();
+});
+
+t.test('a large collection is restored in portions, until the source returns', (t) => {
+  const many: Resources = Object.fromEntries(
+    Array.from({ length: 20 }, (_, at) => [member(`${at}`), 'm']),
+  );
+  const lastKnown = keptBy(many, glob);
+  const driver = inOutage(lastKnown, many, { movedNamesPerTurn: 5 });
+  const watcher = driver.watching(glob);
+  let turns = 0;
+  while (watcher.held.size === 0) driver.turn();
+  for (; watcher.held.size < 20; turns++) driver.turn();
+  t.ok(turns >= 3, `${turns} turns after the first`);
+  const second = inOutage(lastKnown, many, { movedNamesPerTurn: 5 });
+  const cut = second.watching(glob);
+  while (cut.held.size === 0) second.turn();
+  t.ok(cut.held.size < 20);
+  second.revive('c');
+  second.group('cloud').nudge(second.nowMs);
+  second.pump();
+  t.equal(second.group('cloud').failover.kind, 'primary', 'before all was restored');
+  second.advance(FAILBACK_MS);
+  t.equal(cut.held.size, 20);
+  t.equal(cut.proven.get(glob), true);
+  t.end();
+});
+
+t.test('secrets and content with a TTL do not outlive the process (invariants 13, 20)', (t) => {
+  const lastKnown = new KeptContent();
+  const driver = alone({ [a]: 'a1', [b]: 'b1' }, { lastKnown });
+  const secret = 'xdstp://cloud/envoy.extensions.transport_sockets.tls.v3.Secret/s';
+  driver.server('c').set(TYPE_URL.secret, secret, '');
+  driver.watch(secret, new RecordingWatcher(), TYPE_URL.secret);
+  driver.watching(a, b);
+  driver.advance(WHOLE_MS);
+  t.strictSame(lastKnown.names, [a, b]);
+  const ttl = { seconds: 10, nanos: 0 };
+  const resource = { name: b, version: '2', body: Buffer.from('b2'), ttl };
+  driver.send('c', { typeUrl: THING, nonce: 'n', resources: [resource] });
+  t.strictSame(lastKnown.names, [a]);
+  t.end();
+});
