@@ -47,7 +47,8 @@ const { Writer } = protobuf;
 const DELTA_ENTRIES: ReadonlySet<number> = new Set([2, 6, 9]);
 
 /**
- * @param maxNames most names in one request, over all its lists; more is `too_many`
+ * @param maxNames most names in one request, over all its lists; more is `too_many`. As many versions are read: a client that holds
+ * more could never resume, if they were too many
  */
 export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded<DeltaRequest> {
   return decode(bytes, (reader) => {
@@ -60,6 +61,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
     const unsubscribe: string[] = [];
     let locators: string[] | undefined;
     const initialVersions = new Map<string, string>();
+    let versionsLeftOut = 0;
     let names = 0;
     const count = (): void => {
       if (++names > maxNames) throw new TooMany(`more than ${maxNames} names in one request`);
@@ -82,8 +84,11 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
           unsubscribe.push(readText(reader));
           break;
         case 0x2a:
-          count();
-          readVersionEntry(reader, initialVersions);
+          if (initialVersions.size < maxNames) readVersionEntry(reader, initialVersions);
+          else {
+            versionsLeftOut++;
+            reader.skipType(wireType(tag));
+          }
           break;
         case 0x32:
           responseNonce = readText(reader);
@@ -111,6 +116,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
       unsubscribe,
       ...(locators && { locators }),
       initialVersions,
+      ...(versionsLeftOut > 0 && { versionsLeftOut }),
       responseNonce,
       errorDetail,
     };

@@ -41,6 +41,8 @@ export interface DeltaRequest {
   readonly locators?: readonly string[];
   /** Resource name → version that the sender has cached. */
   readonly initialVersions: ReadonlyMap<string, string>;
+  /** How many further versions the request has, which were not read; absent: none. */
+  readonly versionsLeftOut?: number;
   /** Empty in a spontaneous request, which is neither ACK nor NACK. */
   readonly responseNonce: string;
   /** Present: a NACK of the response with that nonce. */

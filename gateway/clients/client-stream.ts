@@ -153,7 +153,8 @@ export interface ClientStreamOptions<
 export type ClientStreamEvent =
   | SessionEvent
   | { readonly kind: 'opened' }
-  | { readonly kind: 'closed'; readonly reason: string }
+  /** `code`: of the status with which the gateway ended it. */
+  | { readonly kind: 'closed'; readonly reason: string; readonly code?: number }
   | { readonly kind: 'malformed'; readonly reason: string };
 
 const TOO_OLD: RpcStatus = {
@@ -545,10 +546,10 @@ export class ClientStream<
   end(status: RpcStatus | undefined): void {
     if (this.#closed) return;
     this.#options.port.end(status);
-    this.handleClosed(status?.message ?? 'ended by the client');
+    this.handleClosed(status?.message ?? 'ended by the client', status?.code);
   }
 
-  handleClosed(reason: string): void {
+  handleClosed(reason: string, code?: number): void {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -558,7 +559,7 @@ export class ClientStream<
     this.#waiting = [];
     this.session.close(this.#context.clock());
     this.#leaveGroup?.();
-    this.#tell({ kind: 'closed', reason });
+    this.#tell({ kind: 'closed', reason, ...(code !== undefined && { code }) });
   }
 
   #tellEvents(): void {

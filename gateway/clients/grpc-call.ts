@@ -47,8 +47,12 @@ export interface CallHandlers {
   onDrain(): void;
   /** The client sends no more messages. */
   onEnd(): void;
-  /** The call is over, for a reason other than `end`. May follow `end`. */
-  onClosed(reason: string): void;
+  /**
+   * The call is over, for a reason other than `end`. May follow `end`.
+   *
+   * @param code of the status with which the gateway ended it
+   */
+  onClosed(reason: string, code?: number): void;
 }
 
 /** A method answers a new call with handlers, or with a refusal. */
@@ -381,7 +385,7 @@ export class GrpcCall {
 
   #fail(status: RpcStatus): void {
     this.end(status);
-    this.#handlers.onClosed(status.message);
+    this.#handlers.onClosed(status.message, status.code);
   }
 
   #guard(work: () => void): void {

@@ -124,7 +124,7 @@ export class MessageReader {
     } else if (this.#length > this.#maxBytes) {
       this.#failure = {
         code: STATUS_CODE.resourceExhausted,
-        message: `a message of ${this.#length} bytes exceeds the limit of ${this.#maxBytes}`,
+        message: `a message of ${this.#length} bytes exceeds the limit of ${this.#maxBytes} (limits.max_request)`,
       };
     }
   }

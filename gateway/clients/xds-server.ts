@@ -299,9 +299,9 @@ export class XdsServer {
         this.#streams.delete(stream);
         leave();
       },
-      onClosed: (reason) => {
+      onClosed: (reason, code) => {
         this.#streams.delete(stream);
-        stream.handleClosed(reason);
+        stream.handleClosed(reason, code);
         leave();
       },
     };

@@ -3,6 +3,7 @@
  * and builds no strings for look-ups.
  */
 import type { Logger } from 'pino';
+import { STATUS_CODE } from '../../protos/discovery.js';
 import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
 import type { UnknownCall } from '../clients/grpc-http2.js';
 import { meaningOfUnserved } from '../clients/unserved-services.js';
@@ -100,7 +101,17 @@ export class ClientTelemetry {
       }
       case 'closed':
         this.#streamLog.say('client_closed', { ...idsOf(stream), reason: event.reason });
+        if (event.code === STATUS_CODE.resourceExhausted) {
+          const { reason } = event;
+          this.#tellOnce('client_limited', reason, { ...idsOf(stream), reason });
+        }
         return;
+      case 'versions_left_out': {
+        const type = this.#types.word(event.typeUrl);
+        const { versions } = event;
+        this.#tellOnce('client_versions_left_out', type, { ...idsOf(stream), type, versions });
+        return;
+      }
       case 'malformed':
         this.#malformed.count++;
         this.#tellOnce('client_malformed', event.reason, {

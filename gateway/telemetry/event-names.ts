@@ -91,6 +91,15 @@ export const EVENTS = {
   },
   client_opened: { level: 'debug', meaning: 'a client opened a stream' },
   client_closed: { level: 'debug', meaning: 'a client stream ended' },
+  client_limited: {
+    level: 'warn',
+    meaning: 'the gateway ended the stream of a client that exceeded a limit, the reason names it',
+  },
+  client_versions_left_out: {
+    level: 'warn',
+    meaning:
+      'a client resumed with more versions than limits.max_names_per_request or limits.max_names_per_client, the gateway sends it these resources again, and removes those that it knows to be deleted',
+  },
   client_answer: { level: 'trace', meaning: 'the gateway sent a response to a client' },
   client_ack: { level: 'trace', meaning: 'a client accepted a response (ACK)' },
   client_nack: { level: 'warn', meaning: 'a client refused a response (NACK)' },

@@ -230,23 +230,27 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       if (this.#portionLeft-- <= 0) yield;
     }
     if (!resumed) return;
-    yield* resumed.noteMembers(this.#table, this.#names, () => this.#portionLeft-- <= 0);
+    const notes = resumed.noteMembers(this.#table, this.#names, {
+      isPortionOver: () => this.#portionLeft-- <= 0,
+      room: this.#options.maxNames - this.#owedCount,
+    });
+    const versions = (request.versionsLeftOut ?? 0) + (yield* notes);
+    if (versions > 0) this.#events.add({ kind: 'versions_left_out', typeUrl, versions });
+  }
+
+  get #owedCount(): number {
+    return this.#allSubscriptions.reduce((sum, { owedCount }) => sum + owedCount, 0);
   }
 
   /** @returns a status to end the stream with if the client exceeds its bounds. */
   #boundsStatus(): RpcStatus | undefined {
-    this.#nameCount = 0;
-    let owed = 0;
-    for (const subscriptions of this.#allSubscriptions) {
-      this.#nameCount += subscriptions.nameCount;
-      owed += subscriptions.owedCount;
-    }
+    this.#nameCount = this.#allSubscriptions.reduce((sum, { nameCount }) => sum + nameCount, 0);
     this.#countNames();
     // A client that requests without reading, or claims names and leaves them, must not grow without bound.
     const counts = [
       this.#nameCount + this.#asides.refusedCount,
       this.#typesSeen.size,
-      owed,
+      this.#owedCount,
       this.#allSubscriptions.length,
       this.#claims?.authorityCount ?? 0,
     ];

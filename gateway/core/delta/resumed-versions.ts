@@ -54,15 +54,22 @@ export class ResumedVersions {
    * Notes the versions of members whose glob or list the request subscribes to. Versions of other
    * members are ignored.
    *
+   * A client may hold more members than it may request names: the versions beyond the room are left out, as if it had not brought
+   * them. It is then sent these members again.
+   *
    * @param isPortionOver asked before each version; if so, the iterator stops until the next portion
+   * @param room how many versions the session may note. A count
+   * @returns how many were left out
    */
   *noteMembers(
     table: SubscriptionTable,
     names: NameReader,
-    isPortionOver: () => boolean,
-  ): IterableIterator<void> {
+    { isPortionOver, room }: { readonly isPortionOver: () => boolean; readonly room: number },
+  ): Generator<void, number> {
     const { typeUrl, initialVersions, subscribe } = this.#request;
-    if (initialVersions.size === 0) return;
+    if (initialVersions.size === 0) return 0;
+    let noted = 0;
+    let leftOut = 0;
     const asked = new Set(subscribe);
     const globs = table.globsOf(typeUrl);
     const lists = table.listsOf(typeUrl);
@@ -71,8 +78,11 @@ export class ResumedVersions {
       if (asked.has(text)) continue;
       const owner =
         ownerOfMember(globs, text) ?? this.#ownerOf(names.read(typeUrl, text), table, lists);
-      owner?.subscriptions.noteClaim(owner.collectionKey, owner.key, this.#heldOf(version));
+      if (!owner) continue;
+      if (noted++ >= room) leftOut++;
+      else owner.subscriptions.noteClaim(owner.collectionKey, owner.key, this.#heldOf(version));
     }
+    return leftOut;
   }
 
   #ownerOf(

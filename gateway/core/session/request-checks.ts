@@ -79,7 +79,7 @@ export function statusOfUnreadable(
 /** Ends a stream that has more names than it may have, or takes as much memory as if it had. */
 export const tooManyNames = (maxNames: number): RpcStatus => ({
   code: STATUS_CODE.resourceExhausted,
-  message: `more than ${maxNames} names on one stream`,
+  message: `more than ${maxNames} names on one stream (limits.max_names_per_client)`,
 });
 
 /** The request is an ACK or a NACK and changes no subscription. */

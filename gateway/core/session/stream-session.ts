@@ -117,6 +117,8 @@ export type SessionEvent =
       readonly detail: RpcStatus;
     }
   | { readonly kind: 'stale_nonce'; readonly typeUrl: string }
+  /** A resuming client has so many versions that the gateway does not keep them all. */
+  | { readonly kind: 'versions_left_out'; readonly typeUrl: string; readonly versions: number }
   /** The deletion guard holds back removals of names that a resuming client claims to hold. */
   | {
       readonly kind: 'held_back';

@@ -380,10 +380,21 @@ t.test('the bound of a request counts all its lists together, and is exact', (t)
   const bytes = encodeRequest({
     resource_names_subscribe: ['a'],
     resource_names_unsubscribe: ['b'],
-    initial_resource_versions: { c: '1' },
+    initial_resource_versions: { c: '1', d: '2', e: '3' },
   });
-  t.ok(decodeDeltaRequest(bytes, 3).ok);
-  t.match(decodeDeltaRequest(bytes, 2), { ok: false, code: 'too_many' });
+  t.match(decodeDeltaRequest(bytes, 3), { ok: true, message: { versionsLeftOut: undefined } });
+  t.match(decodeDeltaRequest(bytes, 1), { ok: false, code: 'too_many' });
+  t.end();
+});
+
+t.test('versions are bounded apart from names, and those beyond the bound are left out', (t) => {
+  const bytes = encodeRequest({
+    resource_names_subscribe: ['a', 'b'],
+    initial_resource_versions: { a: '1', b: '2', c: '3' },
+  });
+  const decoded = decodeDeltaRequest(bytes, 2);
+  t.match(decoded, { ok: true, message: { versionsLeftOut: 1 } });
+  t.equal(decoded.ok && decoded.message.initialVersions.size, 2);
   t.end();
 });
 

@@ -256,25 +256,61 @@ t.test('texts longer than any valid name end the stream', (t) => {
   t.end();
 });
 
-t.test('versions of members are kept for globs of the same request, and are bounded', (t) => {
-  const versions = (glob: string): ReadonlyMap<string, string> =>
-    new Map(Array.from({ length: 11 }, (_, n) => [sds(`${glob}/${n}`), '1']));
-  const client = new Instance({ maxNames: 10 }).connect();
-  t.equal(client.send(request({ typeUrl: SDS, subscribe: [sds('a/*')] })), undefined);
-  const unasked = request({
-    typeUrl: VHDS,
-    subscribe: [sds('b/*')],
-    initialVersions: versions('c'),
-  });
-  t.equal(client.send(unasked), undefined, 'of no use, so not kept');
-  const asked = request({
-    typeUrl: CDS,
-    subscribe: [sds('d/*')],
-    initialVersions: versions('d'),
-  });
-  t.match(client.send(asked), { code: STATUS_CODE.resourceExhausted });
-  t.end();
-});
+t.test(
+  'versions of members are kept for globs of the same request, and as many as there is room for',
+  (t) => {
+    const versions = (glob: string): ReadonlyMap<string, string> =>
+      new Map(Array.from({ length: 11 }, (_, n) => [sds(`${glob}/${n}`), '1']));
+    const client = new Instance({ maxNames: 10 }).connect();
+    t.equal(client.send(request({ typeUrl: SDS, subscribe: [sds('a/*')] })), undefined);
+    const unasked = request({
+      typeUrl: VHDS,
+      subscribe: [sds('b/*')],
+      initialVersions: versions('c'),
+    });
+    t.equal(client.send(unasked), undefined, 'of no use, so not kept');
+    const asked = request({
+      typeUrl: CDS,
+      subscribe: [sds('d/*')],
+      initialVersions: versions('d'),
+      versionsLeftOut: 5,
+    });
+    client.session.takeEvents();
+    t.equal(client.send(asked), undefined, 'a client that holds more could never resume otherwise');
+    t.strictSame(client.session.takeEvents(), [
+      { kind: 'versions_left_out', typeUrl: CDS, versions: 6 },
+    ]);
+    t.end();
+  },
+);
+
+t.test(
+  'a client that resumes more members than it may have names gets what changed, and removals that are known',
+  (t) => {
+    const instance = new Instance({ maxNames: 10 });
+    const { directory } = instance;
+    const names = Array.from({ length: 15 }, (_, n) => cds(`g/${n}`));
+    for (const name of names) directory.put(CDS, name, 'v1');
+    const client = instance.connect();
+    client.subscribe(CDS, cds('g/*'));
+    directory.answer();
+    client.settle();
+    client.disconnect();
+    directory.put(CDS, cds('g/0'), 'v2');
+    directory.put(CDS, cds('g/14'), 'v2');
+    directory.remove(CDS, cds('g/13'));
+    client.reconnect();
+    const told = client.settle();
+    const sent = told.flatMap(({ resources }) => resources.map(({ name }) => name));
+    t.ok(sent.includes(cds('g/0')) && sent.includes(cds('g/14')));
+    t.ok(sent.length < 15, 'some of the versions count');
+    t.strictSame(
+      told.flatMap(({ removed }) => removed),
+      [cds('g/13')],
+    );
+    t.end();
+  },
+);
 
 t.test('many refusals go out in responses of a size that clients accept', (t) => {
   const instance = new Instance({ chunkBytes: 200 });
