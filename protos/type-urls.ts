@@ -81,6 +81,11 @@ const PARTIAL_IN_SOTW: ReadonlySet<string> = new Set([
 /** Does a state-of-the-world response of this type have all resources, so that one that it lacks is deleted? */
 export const isWholeInSotw = (typeUrl: string): boolean => WHOLE_IN_SOTW.has(typeUrl);
 
+/** Their only resource has no name. It is the member of the wildcard (Istio's agent), or is requested by the empty name (Kitex). */
+const NAMELESS: ReadonlySet<string> = new Set([TYPE_URL.nameTable, TYPE_URL.proxyConfig]);
+
+export const mayLackName = (typeUrl: string): boolean => NAMELESS.has(typeUrl);
+
 /**
  * Do all clients keep what a state-of-the-world response of this type leaves out? Of a type that is neither whole nor
  * partial, nobody knows: the gateway sends its collections whole, and deletes nothing that a response lacks.

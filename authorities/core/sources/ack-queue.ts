@@ -10,15 +10,35 @@ export interface Acknowledgement {
   readonly errorDetail: RpcStatus | undefined;
 }
 
+interface LastNack {
+  readonly reason: string;
+  readonly sentMs: number;
+}
+
+interface PacedNack<Ack> {
+  readonly ack: Ack;
+  readonly reason: string;
+  readonly dueMs: number;
+}
+
 /** The memory of an ACK beside its texts. Bytes. */
 const ACK_COST_BYTES = 128;
+/**
+ * Some sources send what was refused again at once (Quilkin): each NACK would cause the next, thousands in a second. So a NACK with
+ * the reason of the last one of its type comes this long after that one.
+ */
+const REPEATED_NACK_MS = 1_000;
 
 export class AckQueue<Ack extends Acknowledgement> {
   readonly #queue = new Fifo<Ack>();
+  /** By type, since its last ACK. */
+  readonly #lastNacks = new Map<string, LastNack>();
+  /** By type. A later response of the type replaces it: only the last nonce counts. */
+  readonly #paced = new Map<string, PacedNack<Ack>>();
   #size = 0;
   #bytes = 0;
 
-  /** A count. */
+  /** How many can be written now. A count. */
   get size(): number {
     return this.#size;
   }
@@ -28,13 +48,35 @@ export class AckQueue<Ack extends Acknowledgement> {
     return this.#bytes;
   }
 
-  push(ack: Ack): void {
-    this.#size++;
+  /** When the next NACK that was delayed is due. */
+  get nextMs(): number {
+    return Math.min(Infinity, ...Array.from(this.#paced.values(), ({ dueMs }) => dueMs));
+  }
+
+  push(ack: Ack, nowMs: number): void {
+    const { typeUrl, errorDetail } = ack;
+    const paced = this.#paced.get(typeUrl);
+    if (paced) this.#forgetPaced(paced);
     this.#bytes += bytesOf(ack);
+    const reason = errorDetail?.message;
+    const last = this.#lastNacks.get(typeUrl);
+    if (reason === undefined) this.#lastNacks.delete(typeUrl);
+    else if (last?.reason === reason && nowMs < last.sentMs + REPEATED_NACK_MS) {
+      this.#paced.set(typeUrl, { ack, reason, dueMs: last.sentMs + REPEATED_NACK_MS });
+      return;
+    } else this.#lastNacks.set(typeUrl, { reason, sentMs: nowMs });
+    this.#size++;
     this.#queue.push(ack);
   }
 
-  shift(): Ack | undefined {
+  shift(nowMs: number): Ack | undefined {
+    for (const { ack, reason, dueMs } of this.#paced.values()) {
+      if (nowMs < dueMs) continue;
+      this.#paced.delete(ack.typeUrl);
+      this.#lastNacks.set(ack.typeUrl, { reason, sentMs: nowMs });
+      this.#size++;
+      this.#queue.push(ack);
+    }
     const ack = this.#queue.shift();
     if (!ack) return undefined;
     this.#size--;
@@ -44,8 +86,15 @@ export class AckQueue<Ack extends Acknowledgement> {
 
   clear(): void {
     this.#queue.clear();
+    this.#lastNacks.clear();
+    this.#paced.clear();
     this.#size = 0;
     this.#bytes = 0;
+  }
+
+  #forgetPaced({ ack }: PacedNack<Ack>): void {
+    this.#paced.delete(ack.typeUrl);
+    this.#bytes -= bytesOf(ack);
   }
 }
 

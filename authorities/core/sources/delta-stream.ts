@@ -255,7 +255,8 @@ export class DeltaStream implements SourceStream {
    * type, then changes.
    */
   pollRequest(nowMs: number): StreamRequest | undefined {
-    const request = this.#acks.shift() ?? this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);
+    const request =
+      this.#acks.shift(nowMs) ?? this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);
     if (!request) return undefined;
     const { typeUrl } = request;
     const node = this.#node.nodeFor(typeUrl);
@@ -298,7 +299,7 @@ export class DeltaStream implements SourceStream {
     // To decode it was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     const duplicate = refusalOfDuplicate(namesOf(response));
-    if (duplicate.length > 0) return this.#finish(response, 0, duplicate);
+    if (duplicate.length > 0) return this.#finish(response, 0, duplicate, nowMs);
     // To compare 40,000 names takes as long as a portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     const isResync = !this.#answeredTypes.has(typeUrl) || arrivedMs < this.#resyncUntilMs;
@@ -339,7 +340,7 @@ export class DeltaStream implements SourceStream {
     this.#answers.handleResponse(typeUrl, isLarge, nowMs);
     this.#fresh.handleResponse(typeUrl, nowMs);
     if (!isLarge) this.#settleWildcard(response, nowMs);
-    return this.#finish(response, accepted, refused);
+    return this.#finish(response, accepted, refused, context.nowMs);
   }
 
   /** @param entriesAnswered before the resources of the response, or of its portion */
@@ -352,8 +353,9 @@ export class DeltaStream implements SourceStream {
     response: DeltaResponse,
     accepted: number,
     refused: readonly Refusal[],
+    nowMs: number,
   ): Decoded<ReceivedResponse> {
-    this.#acknowledge(response, refused);
+    this.#acknowledge(response, refused, nowMs);
     const { typeUrl, errors } = response;
     return { ok: true, message: { typeUrl, outcome: { accepted, refused }, errors } };
   }
@@ -386,9 +388,9 @@ export class DeltaStream implements SourceStream {
     }
   }
 
-  #acknowledge(response: DeltaResponse, refused: readonly Refusal[]): void {
+  #acknowledge(response: DeltaResponse, refused: readonly Refusal[], nowMs: number): void {
     this.#acknowledgedTypes.add(response.typeUrl);
-    this.#acks.push({
+    const ack = {
       node: undefined,
       typeUrl: response.typeUrl,
       subscribe: [],
@@ -396,7 +398,8 @@ export class DeltaStream implements SourceStream {
       initialVersions: NO_VERSIONS,
       responseNonce: response.nonce,
       errorDetail: nackDetail(refused),
-    });
+    };
+    this.#acks.push(ack, nowMs);
   }
 
   #initialRequest(nowMs: number): DeltaRequest | undefined {
@@ -522,7 +525,8 @@ export class DeltaStream implements SourceStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    const atMs = Math.min(this.#answers.nextDeadlineMs() ?? Infinity, this.#fresh.nextDeadlineMs());
+    const answersMs = this.#answers.nextDeadlineMs() ?? Infinity;
+    const atMs = Math.min(answersMs, this.#fresh.nextDeadlineMs(), this.#acks.nextMs);
     return atMs === Infinity ? undefined : atMs;
   }
 

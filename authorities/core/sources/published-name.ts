@@ -8,7 +8,7 @@ import {
   parseResourceName,
   type ResourceName,
 } from '../../../protos/resource-name.js';
-import { TYPE_URL } from '../../../protos/type-urls.js';
+import { mayLackName } from '../../../protos/type-urls.js';
 
 /** The names that the map lets a source publish. */
 export interface PublishingRights {
@@ -22,9 +22,6 @@ export interface PublishingRights {
   };
 }
 
-/** Their only resource has no name; it is the member of the wildcard (Istio's agent requests them so). */
-const MAY_LACK_NAMES: ReadonlySet<string> = new Set([TYPE_URL.nameTable, TYPE_URL.proxyConfig]);
-
 export type PublishedName =
   | { readonly ok: true; readonly name: ResourceName }
   | { readonly ok: false; readonly reason: string };
@@ -35,7 +32,7 @@ export function readPublishedName(
   { mayServe, oldStyle }: PublishingRights,
 ): PublishedName {
   if (!isXdstp(text) && oldStyle?.mayServe(typeUrl) === true) {
-    if (text === '' && !MAY_LACK_NAMES.has(typeUrl)) return { ok: false, reason: 'is empty' };
+    if (text === '' && !mayLackName(typeUrl)) return { ok: false, reason: 'is empty' };
     return { ok: true, name: oldStyleName(oldStyle.scope, text) };
   }
   const parsed = parseResourceName(text);

@@ -35,6 +35,7 @@ import {
   type ReceivedResponse,
   type ResponseTimes,
   type Refusal,
+  type ResponseOutcome,
   type SourceStream,
   type StreamOptions,
   type StreamRequest,
@@ -275,7 +276,7 @@ export class SotwStream implements SourceStream {
   }
 
   pollRequest(nowMs: number): StreamRequest | undefined {
-    const ack = this.#acks.shift();
+    const ack = this.#acks.shift(nowMs);
     if (ack) return this.#request(ack, nowMs);
     for (const typeUrl of this.#changed) {
       this.#changed.delete(typeUrl);
@@ -377,7 +378,8 @@ export class SotwStream implements SourceStream {
     // To decode it was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     const duplicate = refusalOfDuplicate(namesOf(resources));
-    if (duplicate.length > 0) return this.#finish(response, state, duplicate);
+    if (duplicate.length > 0)
+      return this.#finish(response, state, { accepted: 0, refused: duplicate }, nowMs);
     // To compare 40,000 names takes as long as a portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     let context: ResponseContext = {
@@ -430,7 +432,8 @@ export class SotwStream implements SourceStream {
     state.isAnswered ||= !isHeartbeat(response);
     for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
       this.#noteChanged(other);
-    return this.#finish(response, state, refused, resources.length - refused.length);
+    const outcome = { accepted: resources.length - refused.length, refused };
+    return this.#finish(response, state, outcome, nowMs);
   }
 
   /**
@@ -496,15 +499,16 @@ export class SotwStream implements SourceStream {
   #finish(
     { typeUrl, nonce, versionInfo, errors }: SotwResponse,
     state: TypeState,
-    refused: readonly Refusal[],
-    accepted = 0,
+    outcome: ResponseOutcome,
+    nowMs: number,
   ): Decoded<ReceivedResponse> {
-    const errorDetail = nackDetail(refused);
+    const errorDetail = nackDetail(outcome.refused);
     state.nonce = nonce;
     state.requestedMs = undefined;
     if (!errorDetail) state.version = versionInfo;
-    this.#acks.push({ typeUrl, version: state.version, responseNonce: nonce, errorDetail });
-    return { ok: true, message: { typeUrl, outcome: { accepted, refused }, errors } };
+    const ack = { typeUrl, version: state.version, responseNonce: nonce, errorDetail };
+    this.#acks.push(ack, nowMs);
+    return { ok: true, message: { typeUrl, outcome, errors } };
   }
 
   /**
@@ -589,10 +593,9 @@ export class SotwStream implements SourceStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    const allMs = [this.#answers.nextDeadlineMs(), this.#unknown.nextMs].filter(
-      (atMs) => atMs !== undefined,
-    );
-    return allMs.length === 0 ? undefined : Math.min(...allMs);
+    const answersMs = this.#answers.nextDeadlineMs() ?? Infinity;
+    const atMs = Math.min(answersMs, this.#unknown.nextMs ?? Infinity, this.#acks.nextMs);
+    return atMs === Infinity ? undefined : atMs;
   }
 
   handleTimer(nowMs: number): void {

@@ -10,6 +10,7 @@ import {
   type ResourceLocator,
   type ResourceName,
 } from '../../../protos/resource-name.js';
+import { mayLackName } from '../../../protos/type-urls.js';
 
 export type AskedName =
   | { readonly ok: true; readonly name: ResourceName }
@@ -70,7 +71,7 @@ export function readAskedName(
   text: string,
   scopeOf: () => ClientScope = noScope,
 ): AskedName {
-  if (!isXdstp(text)) return readOldStyle(text, scopeOf());
+  if (!isXdstp(text)) return readOldStyle(typeUrl, text, scopeOf());
   const locator = parseResourceLocator(text);
   if (locator.ok) return nameFor(typeUrl, locator.value, text);
   const { message, at } = locator.error;
@@ -114,10 +115,11 @@ export class NameReader {
   }
 }
 
-function readOldStyle(text: string, scope: ClientScope): AskedName {
+function readOldStyle(typeUrl: string, text: string, scope: ClientScope): AskedName {
   if (scope.kind === 'refused') return { ok: false, status: scope.status };
   if (scope.kind === 'not_served') return notServed(scope.reason);
-  if (text !== '') return { ok: true, name: oldStyleName(scope.scope, text) };
+  if (text !== '' || mayLackName(typeUrl))
+    return { ok: true, name: oldStyleName(scope.scope, text) };
   return { ok: false, status: { code: STATUS_CODE.invalidArgument, message: 'the name is empty' } };
 }
 

@@ -101,21 +101,94 @@ t.test('a nonce counts in bytes, not in characters', (t) => {
 
 t.test('a queue of ACKs knows its size, with the texts of NACKs', (t) => {
   const queue = new AckQueue();
-  t.equal(queue.shift(), undefined);
+  t.equal(queue.shift(0), undefined);
   const ack = { typeUrl: THING, responseNonce: 'abc', errorDetail: undefined };
-  queue.push(ack);
+  queue.push(ack, 0);
   const ofAck = queue.bytes;
-  queue.push({ ...ack, errorDetail: { code: 3, message: 'wrong' } });
+  queue.push({ ...ack, errorDetail: { code: 3, message: 'wrong' } }, 0);
   t.equal(queue.bytes, 2 * ofAck + 5);
   t.equal(queue.size, 2);
-  t.equal(queue.shift(), ack);
+  t.equal(queue.shift(0), ack);
   t.equal(queue.bytes, ofAck + 5);
   queue.clear();
   t.equal(queue.bytes, 0);
   t.equal(queue.size, 0);
-  t.equal(queue.shift(), undefined);
+  t.equal(queue.shift(0), undefined);
   t.end();
 });
+
+t.test(
+  'a NACK with the reason of the last one comes a second after it, one of another type or reason at once',
+  (t) => {
+    const queue = new AckQueue();
+    const nack = (typeUrl: string, message: string, nonce: string) => ({
+      typeUrl,
+      responseNonce: nonce,
+      errorDetail: { code: 3, message },
+    });
+    const taken = (nowMs: number): string | undefined => queue.shift(nowMs)?.responseNonce;
+    queue.push(nack('T', 'wrong', '1'), 100);
+    t.equal(taken(100), '1');
+    queue.push(nack('T', 'wrong', '2'), 200);
+    const bytes = queue.bytes;
+    queue.push(nack('T', 'wrong', '3'), 300);
+    t.equal(queue.bytes, bytes, 'the later response takes its place');
+    queue.push(nack('U', 'wrong', 'other'), 300);
+    t.equal(taken(300), 'other');
+    t.equal(queue.nextMs, 1_100);
+    t.equal(queue.size, 0);
+    t.equal(taken(1_099), undefined);
+    t.equal(taken(1_100), '3');
+    t.equal(queue.nextMs, Infinity);
+    queue.push(nack('T', 'wrong', '4'), 1_200);
+    t.equal(queue.nextMs, 2_100, 'since the last one that was sent');
+    queue.push(nack('T', 'otherwise', '5'), 1_300);
+    t.equal(taken(1_300), '5');
+    queue.push(nack('T', 'otherwise', '6'), 1_400);
+    queue.push({ ...nack('T', '', '7'), errorDetail: undefined }, 1_500);
+    t.equal(taken(1_500), '7', 'an ACK');
+    queue.push(nack('T', 'otherwise', '8'), 1_600);
+    t.equal(taken(1_600), '8', 'the source has sent something else meanwhile');
+    queue.push(nack('T', 'otherwise', '9'), 2_600);
+    t.equal(taken(2_600), '9');
+    queue.clear();
+    t.equal(queue.bytes, 0);
+    t.end();
+  },
+);
+
+/** A source that answers each request with a resource that the gateway refuses, for 10 s. */
+function refusedAgain(apiType: ApiType): { readonly nacks: number } {
+  const server = managementServerOf({ apiType });
+  const resources = [{ name: 'not an xdstp name of this source', version: '1', body: Buffer.of() }];
+  server.subscribe(THING, nameOf(thing('c', 'a')), LISTENER, 0);
+  let requests = 0;
+  for (let nowMs = 0; nowMs < 10_000; nowMs += 10) {
+    server.handleTimer(nowMs);
+    for (let sent = 1; sent > 0 && requests < 1_000;) {
+      const effects = server.takeEffects(nowMs);
+      sent = effects.filter(({ kind }) => kind === 'send').length;
+      requests += sent;
+      for (let at = 0; at < sent; at++) {
+        const bytes = encodeResponse({ typeUrl: THING, nonce: `n${requests}`, resources });
+        server.handleMessage(server.health.epoch, bytes, nowMs);
+      }
+    }
+  }
+  return { nacks: requests - 1 };
+}
+
+for (const [apiType, variant] of [
+  ['AGGREGATED_DELTA_GRPC', 'delta'],
+  ['AGGREGATED_GRPC', 'state of the world'],
+] as const) {
+  t.test(`a source that repeats what was refused gets one NACK a second (${variant})`, (t) => {
+    const loop = refusedAgain(apiType);
+    t.ok(loop.nacks <= 12, `${loop.nacks} NACKs in 10 s`);
+    t.ok(loop.nacks >= 9);
+    t.end();
+  });
+}
 
 t.test('a federation holds back requests of a blocked source only', (t) => {
   const driver = new FederationDriver(mapOf({ authorities: { c: { sources: ['s'] } } }));

@@ -7,6 +7,7 @@ import t from 'tap';
 import type { ClientScope } from '../../../../../gateway/core/session/asked-name.js';
 import { ROUTE_WAIT_MS } from '../../../../../gateway/core/session/push-order.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { nameOf } from '../../../../support/fake-directory.js';
 import { CDS, LDS, cds } from '../../../../support/mesh-names.js';
 import { request } from '../../../../support/model-client.js';
@@ -201,12 +202,21 @@ t.test(
   },
 );
 
-t.test('an empty name is refused', (t) => {
-  const client = inScope().connect();
-  client.subscribe(CDS, '');
-  t.match(client.poll()?.errors, [{ name: '', status: { code: STATUS_CODE.invalidArgument } }]);
-  t.end();
-});
+t.test(
+  'an empty name is refused, unless the only resource of its type has none (Istio, NameTable)',
+  (t) => {
+    const client = inScope().connect();
+    client.subscribe(CDS, '');
+    t.match(client.poll()?.errors, [{ name: '', status: { code: STATUS_CODE.invalidArgument } }]);
+    const instance = inScope();
+    instance.directory.put(TYPE_URL.nameTable, key(''), 'table');
+    const other = instance.connect();
+    other.subscribe(TYPE_URL.nameTable, '');
+    instance.directory.answer();
+    t.match(other.poll()?.resources, [{ name: '' }]);
+    t.end();
+  },
+);
 
 t.test('node groups are counted while anything is held for them', (t) => {
   const instance = inScope();
