@@ -32,14 +32,18 @@ export function readType(text: string): TypeRead {
   return { ok: false, message: `unknown type ${JSON.stringify(text)}`, remedy };
 }
 
+/** Package and all, as of Istio, Quilkin or agentgateway: not a word of Envoy's packages that was misspelt. */
+const OTHER_PROJECT = /^(?!envoy\.)\w+(\.\w+)*\.v\d\w*\./;
+
 /**
  * The known type that an operator probably meant.
  *
  * @param type a type URL or a message name
- * @returns a message name; undefined: the type is known, or its short name is like that of no known type
+ * @returns a message name; undefined: the type is known, is of another project, or its short name is like that of no known type
  */
 export function likelyType(type: string): string | undefined {
   const message = messageOf(type);
+  if (OTHER_PROJECT.test(message)) return undefined;
   const short = shortTypeOf(message);
   const nearest = MESSAGES.has(short) ? short : nearestWord(short, MESSAGES.keys());
   const likely = nearest === undefined ? undefined : MESSAGES.get(nearest);

@@ -24,6 +24,7 @@ t.test('docs/MAP.md: a type is a short name, a message name or a type URL', (t) 
 t.test('a message name that is like a known one is probably that one', (t) => {
   t.equal(likelyType('envoy.api.v2.Listener'), 'envoy.config.listener.v3.Listener');
   t.equal(likelyType('envoy.config.cluster.v3.Clutser'), 'envoy.config.cluster.v3.Cluster');
+  t.equal(likelyType('quilkin.config.v1alpha1.Cluster'), undefined, 'of another project');
   t.equal(likelyType('type.googleapis.com/envoy.config.cluster.v3.Cluster'), undefined);
   t.equal(likelyType('envoy.config.route.v3.VirtualHost'), undefined);
   t.equal(likelyType('acme.v1.Thing'), undefined);
