@@ -84,11 +84,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
           unsubscribe.push(readText(reader));
           break;
         case 0x2a:
-          if (initialVersions.size < maxNames) readVersionEntry(reader, initialVersions);
-          else {
-            versionsLeftOut++;
-            reader.skipType(wireType(tag));
-          }
+          versionsLeftOut += readVersionEntry(reader, initialVersions, maxNames);
           break;
         case 0x32:
           responseNonce = readText(reader);
@@ -174,8 +170,13 @@ const deltaFields =
     return { message, readField };
   };
 
-function readVersionEntry(reader: FieldReader, into: Map<string, string>): void {
+/** @returns the number of entries left out: 1 if there are `max` */
+function readVersionEntry(reader: FieldReader, into: Map<string, string>, max: number): number {
   const { end } = subReader(reader);
+  if (into.size >= max) {
+    reader.pos = end;
+    return 1;
+  }
   let key = '';
   let value = '';
   while (reader.pos < end) {
@@ -186,6 +187,7 @@ function readVersionEntry(reader: FieldReader, into: Map<string, string>): void 
   }
   closeAt(reader, end);
   into.set(key, value);
+  return 0;
 }
 
 /** Encodes a request. Empty lists and absent fields take no space. */

@@ -100,16 +100,12 @@ export class ClientTelemetry {
         return;
       }
       case 'closed':
-        this.#streamLog.say('client_closed', { ...idsOf(stream), reason: event.reason });
-        if (event.code === STATUS_CODE.resourceExhausted) {
-          const { reason } = event;
-          this.#tellOnce('client_limited', reason, { ...idsOf(stream), reason });
-        }
+        this.#closed(stream, event);
         return;
       case 'versions_left_out': {
-        const type = this.#types.word(event.typeUrl);
-        const { versions } = event;
-        this.#tellOnce('client_versions_left_out', type, { ...idsOf(stream), type, versions });
+        const { typeUrl, versions } = event;
+        const fields = { ...idsOf(stream), type: this.#types.word(typeUrl), versions };
+        this.#tellOnce('client_versions_left_out', typeUrl, fields);
         return;
       }
       case 'malformed':
@@ -139,6 +135,15 @@ export class ClientTelemetry {
         this.#refusedName(stream, event);
         return;
     }
+  }
+
+  #closed(
+    stream: ClientStream,
+    { reason, code }: Extract<ClientStreamEvent, { kind: 'closed' }>,
+  ): void {
+    const fields = { ...idsOf(stream), reason };
+    this.#streamLog.say('client_closed', fields);
+    if (code === STATUS_CODE.resourceExhausted) this.#tellOnce('client_limited', reason, fields);
   }
 
   #refusedName(

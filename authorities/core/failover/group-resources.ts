@@ -83,8 +83,7 @@ export class GroupResources {
     this.#search = new AbsenceSearch(candidates[0]);
     this.#room = room;
     this.#lastKnown = lastKnown;
-    const sources = candidates.map(({ source }) => source.id);
-    this.#restoration = lastKnown && new Restoration(lastKnown, sources);
+    this.#restoration = lastKnown && new Restoration(lastKnown, candidates);
     this.#inUse = inUse;
     this.#removals = new RemovalHold(spec.failover.deletionGuard);
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
@@ -367,8 +366,8 @@ export class GroupResources {
   /** The same for a new demand. */
   handleUnreachable(demand: Demand): void {
     // What a source of this process has answered is newer than what an earlier process kept.
-    const { isRestored, isAnswered } = demand;
-    if (this.#restoration && !isRestored && !isAnswered) this.#restoration.add(demand);
+    const isOpen = !demand.isRestored && !demand.isAnswered;
+    if (this.#restoration && isOpen) this.#restoration.add(demand);
     else this.#tellUnavailable(demand);
   }
 

@@ -7,6 +7,7 @@ import { TYPE_URL } from '../../../protos/type-urls.js';
 import type { Projection } from '../projection.js';
 import { Fifo } from '../sources/fifo.js';
 import type { SourceEntry } from '../sources/source-contents.js';
+import type { Candidate } from './candidate.js';
 import type { Asked } from './candidate-content.js';
 import type { TurnRoom } from './turn-room.js';
 
@@ -39,9 +40,9 @@ export class Restoration<D extends Asked> {
   /** The content of the first demand that waits. */
   #found: Iterator<Projection> | undefined;
 
-  constructor(lastKnown: LastKnown, sources: readonly string[]) {
+  constructor(lastKnown: LastKnown, candidates: readonly Candidate[]) {
     this.#lastKnown = lastKnown;
-    this.#sources = sources;
+    this.#sources = candidates.map(({ source }) => source.id);
   }
 
   get isOver(): boolean {
