@@ -9,10 +9,16 @@ import { hash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ClassicLevel } from 'classic-level';
-import { globKeyOf, type ResourceName } from '../protos/resource-name.js';
+import { globKeyOf, nameOfKey, type ResourceName } from '../protos/resource-name.js';
 import type { LastKnown } from './core/failover/last-known.js';
 import type { Projection } from './core/projection.js';
-import { decodeContent, encodeContent, type KeptContent } from './kept-content.js';
+import {
+  decodeContent,
+  encodeContent,
+  headerOf,
+  type Header,
+  type KeptContent,
+} from './kept-content.js';
 
 export type ContentStoreEvent =
   /** `resources` of earlier processes. */
@@ -91,8 +97,7 @@ export class ContentStore implements LastKnown {
     const { directory, onEvent } = this.#options;
     try {
       mkdirSync(directory, { recursive: true, mode: 0o700 });
-      this.#database = await this.#open(directory);
-      const resources = await this.#readKeys(this.#database);
+      const resources = await this.#open(directory);
       onEvent({ kind: 'opened', directory, resources });
     } catch (error) {
       onEvent({ kind: 'refused', directory, reason: reasonOf(error) });
@@ -111,25 +116,27 @@ export class ContentStore implements LastKnown {
     for (const timer of this.#timers) timer.unref();
   }
 
-  async #open(directory: string): Promise<Database> {
+  /** @returns the number of resources in the database */
+  async #open(directory: string): Promise<number> {
     // Loaded here, since few gateways use it.
     const { ClassicLevel } = await import('classic-level');
-    const make = (): Database => new ClassicLevel(directory, { valueEncoding: 'buffer' });
-    let database = make();
+    const open = (): Promise<number> =>
+      this.#readKeys(new ClassicLevel(directory, { valueEncoding: 'buffer' }));
     try {
-      await database.open();
+      return await open();
     } catch (error) {
+      await this.#database?.close();
       if (codeOf(error) !== 'LEVEL_CORRUPTION') throw error;
       this.#options.onEvent({ kind: 'damaged', directory, reason: reasonOf(error) });
       await ClassicLevel.destroy(directory);
-      database = make();
-      await database.open();
+      return open();
     }
-    return database;
   }
 
-  /** @returns the number of resources */
   async #readKeys(database: Database): Promise<number> {
+    await database.open();
+    this.#database = database;
+    this.#earlier.clear();
     let resources = 0;
     for await (const key of database.keys({ lt: RUNS_KEY })) {
       const prefix = key.slice(0, DIGEST_LENGTH);
@@ -164,8 +171,9 @@ export class ContentStore implements LastKnown {
 
   /** Resolves when all that waits was written, or could not be written. */
   async flush(): Promise<void> {
+    await this.#writing;
     this.#write();
-    while (this.#writing) await this.#writing;
+    await this.#writing;
   }
 
   keep(projection: Projection, sourceId: string): void {
@@ -213,8 +221,7 @@ export class ContentStore implements LastKnown {
       let read = 0;
       for await (const [key, bytes] of this.#database?.iterator({ lt: RUNS_KEY }) ?? []) {
         if (++read % RESOURCES_PER_TURN === 0) await turn();
-        const content = decodeContent(bytes);
-        if (!this.#isFrozen && !this.#changes.has(key) && !this.#isOfUse(content))
+        if (!this.#isFrozen && !this.#changes.has(key) && !this.#isOfUse(headerOf(bytes)))
           this.#changes.set(key, undefined);
       }
     } catch (error) {
@@ -222,15 +229,13 @@ export class ContentStore implements LastKnown {
     }
   }
 
-  #isOfUse(content: KeptContent | undefined): boolean {
-    if (!content) return false;
-    const { typeUrl, name } = content.projection;
-    return content.run === this.#run
-      ? this.#options.isServed(typeUrl, name)
-      : !this.#isOld(content);
+  #isOfUse(header: Header | undefined): boolean {
+    if (header?.run !== this.#run) return header !== undefined && !this.#isOld(header);
+    const name = nameOfKey(header.key);
+    return name !== undefined && this.#options.isServed(header.typeUrl, name);
   }
 
-  #isOld({ run }: KeptContent): boolean {
+  #isOld({ run }: Pick<KeptContent, 'run'>): boolean {
     const endedMs = this.#runs[String(run)] ?? -Infinity;
     return this.#wallClock() - endedMs > this.#options.maxAgeMs;
   }
@@ -268,6 +273,10 @@ export class ContentStore implements LastKnown {
         this.#isFailing = false;
       } catch (error) {
         this.#handleFailure(error);
+        // Until they are written, the disk has older content. Later changes of the same resources come first.
+        const left = waiting.slice(at).filter(([key]) => !this.#changes.has(key));
+        for (const [key, kept] of left) this.#changes.set(key, kept);
+        return;
       }
     }
   }

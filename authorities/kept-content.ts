@@ -18,7 +18,7 @@ export interface KeptContent {
   readonly run: number;
 }
 
-interface Header {
+export interface Header {
   readonly run: number;
   readonly source: string;
   readonly typeUrl: string;
@@ -49,17 +49,27 @@ export function encodeContent({ projection, source, run }: KeptContent): Buffer 
   return Buffer.concat([digestOf(rest), rest]);
 }
 
+/** @returns undefined: it cannot be read. The digest is not checked */
+export function headerOf(bytes: Buffer): Header | undefined {
+  try {
+    return JSON.parse(bytes.toString('utf8', HEADER_AT, bodyAtOf(bytes))) as Header;
+  } catch {
+    return undefined;
+  }
+}
+
+const bodyAtOf = (bytes: Buffer): number => HEADER_AT + bytes.readUInt32BE(DIGEST_BYTES);
+
 /** @returns undefined: it is damaged, or written by a gateway that reads content in another way */
 export function decodeContent(bytes: Buffer): KeptContent | undefined {
   const rest = bytes.subarray(DIGEST_BYTES);
-  if (rest.length < 4 || !digestOf(rest).equals(bytes.subarray(0, DIGEST_BYTES))) return undefined;
-  const bodyAt = HEADER_AT + rest.readUInt32BE(0);
-  const header = JSON.parse(bytes.toString('utf8', HEADER_AT, bodyAt)) as Header;
+  const header = headerOf(bytes);
+  if (!header || !digestOf(rest).equals(bytes.subarray(0, DIGEST_BYTES))) return undefined;
   const { run, source, typeUrl, key, version, isRedirect, alternatives = [] } = header;
   const name = nameOfKey(key);
   if (!name) return undefined;
   const bodyTypeUrl = isRedirect ? TYPE_URL.resourceLocator : typeUrl;
-  const read = readResource(name, typeUrl, bodyTypeUrl, bytes.subarray(bodyAt));
+  const read = readResource(name, typeUrl, bodyTypeUrl, bytes.subarray(bodyAtOf(bytes)));
   if (!read.ok || read.projection.version !== version) return undefined;
   const locators = alternatives.flatMap((text): readonly ResourceLocator[] => {
     const parsed = parseResourceLocator(text);

@@ -379,6 +379,7 @@ export class GroupResources {
       return;
     }
     for (const { demand, projection } of this.#restoration.continue(this.#room)) {
+      if (!this.#isCurrent(demand)) continue;
       if (projection) this.#restore(projection);
       else this.#endRestoration(demand);
     }
@@ -470,8 +471,13 @@ export class GroupResources {
 
   #isUnanswered(demand: Demand): boolean {
     const { typeUrl, name, lastErrorCode } = demand;
-    const isCurrent = this.#demands.get(typeUrl, name.key) === demand;
-    return isCurrent && lastErrorCode === undefined && !this.#served.holds(typeUrl, name);
+    const isOpen = lastErrorCode === undefined && !this.#served.holds(typeUrl, name);
+    return isOpen && this.#isCurrent(demand);
+  }
+
+  /** Does a client still request it? */
+  #isCurrent(demand: Demand): boolean {
+    return this.#demands.get(demand.typeUrl, demand.name.key) === demand;
   }
 
   // ---- served resources ---------------------------------------------------------------------

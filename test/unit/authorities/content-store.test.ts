@@ -225,14 +225,23 @@ t.test('a damaged database is told, and begins anew', async (t) => {
   t.strictSame(found(await start(), glob), ['m2']);
 });
 
-t.test('a write that fails is told once', async (t) => {
-  const { events, start } = await setUp(t);
+t.test('a write that fails is told once, and tried again', async (t) => {
+  const { events, start, found } = await setUp(t);
   const store = await start();
   const failing = () => Promise.reject(new Error('no space left'));
-  t.intercept(ClassicLevel.prototype, 'batch', { value: failing });
+  const intercepted = t.intercept(ClassicLevel.prototype, 'batch', { value: failing });
   for (const at of [1, 2]) {
     store.keep(content(member(at), 'm'), 'c');
     await store.flush();
   }
   t.match(events, [{ kind: 'opened' }, { kind: 'write_failed', reason: 'no space left' }]);
+  t.equal(events.length, 2);
+  store.keep(content(member(1), 'later'), 'c');
+  intercepted.restore();
+  await store.close();
+  t.strictSame(
+    found(await start(), glob).toSorted(),
+    ['later', 'm'],
+    'it is written when it can be',
+  );
 });

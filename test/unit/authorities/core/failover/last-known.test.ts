@@ -255,6 +255,20 @@ t.test('a large collection is restored in portions, until the source returns', (
   t.end();
 });
 
+t.test('a name that is left while it waits to be restored is not served', (t) => {
+  const many: Resources = Object.fromEntries(
+    Array.from({ length: 20 }, (_, at) => [member(`${at}`), 'm']),
+  );
+  const lastKnown = keptBy({ ...many, [a]: 'a1' }, glob, a);
+  const driver = inOutage(lastKnown, {}, { movedNamesPerTurn: 5 });
+  const watcher = driver.watching(a, glob);
+  while (watcher.held.size < 3) driver.turn();
+  driver.unwatch(glob, watcher);
+  driver.advance(TRIP_MS);
+  t.equal(driver.group('cloud').servedCount, 1);
+  t.end();
+});
+
 t.test('secrets and content with a TTL do not outlive the process (invariants 13, 20)', (t) => {
   const lastKnown = new KeptContent();
   const driver = alone({ [a]: 'a1', [b]: 'b1' }, { lastKnown });
