@@ -452,12 +452,9 @@ t.test('a stream that ends during a long request handles no more of it', (t) => 
 
 t.test('an end with a status gives its message as the reason', (t) => {
   const { events, stream } = setUp();
-  stream.end({ code: STATUS_CODE.unavailable, message: 'draining' });
-  t.strictSame(events.at(-1), {
-    kind: 'closed',
-    reason: 'draining',
-    code: STATUS_CODE.unavailable,
-  });
+  const code = STATUS_CODE.unavailable;
+  stream.end({ code, message: 'draining' });
+  t.strictSame(events.at(-1), { kind: 'closed', reason: 'draining', code });
   t.end();
 });
 
