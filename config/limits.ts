@@ -69,8 +69,8 @@ export interface Limits {
    */
   readonly maxNamesPerClient: number;
   /**
-   * Names in one request: subscriptions, unsubscriptions and versions together. With more, the
-   * gateway ends the stream with RESOURCE_EXHAUSTED. A count.
+   * Names in one request: subscriptions and unsubscriptions together. With more, the gateway ends the stream with
+   * RESOURCE_EXHAUSTED. It reads as many versions, and leaves out further ones. A count.
    */
   readonly maxNamesPerRequest: number;
   /**

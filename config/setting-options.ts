@@ -47,7 +47,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxNamesPerClient:
     'Subscribed names of one client, over all types. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
   maxNamesPerRequest:
-    'Names in one request: subscriptions, unsubscriptions and versions together, so a delta client that resumes names each twice. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
+    'Names in one request: subscriptions and unsubscriptions together. With more, the gateway ends the stream with RESOURCE_EXHAUSTED. It reads as many versions, and leaves out further ones (`client_versions_left_out`).',
   maxUnsubscribedNames:
     'Names and globs without a subscriber that the cache keeps for `limits.unsubscribed_linger`. With more, the cache drops the oldest at once.',
   unsubscribedLingerMs:
