@@ -67,7 +67,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a lost source removes its resources',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'for (const demand of this.#demands.values()) this.#tellUnavailable(demand);',
+    from: 'for (const demand of this.#demandsInOrder()) this.handleUnreachable(demand);',
     to: 'for (const demand of this.#demands.values()) this.#remove(demand.typeUrl, demand.name);',
   },
   {
@@ -130,7 +130,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a refused response gets no NACK',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: 'return this.#finish(response, 0, duplicate);',
+    from: 'return this.#finish(response, 0, duplicate, nowMs);',
     to: 'return { typeUrl, outcome: { accepted: 0, refused: duplicate }, errors };',
   },
   {

@@ -45,8 +45,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: a response is not acknowledged',
     file: STREAM,
-    from: 'this.#acks.push({ typeUrl, version: state.version, responseNonce: nonce, errorDetail });',
-    to: '',
+    from: 'this.#acks.push(ack, nowMs);',
+    to: 'void ack;',
   },
   {
     title: 'source: an ACK postpones the timeouts of its names',
