@@ -170,13 +170,9 @@ const deltaFields =
     return { message, readField };
   };
 
-/** @returns the number of entries left out: 1 if there are `max` */
+/** @returns the number of entries left out: 1 if there are `max` others */
 function readVersionEntry(reader: FieldReader, into: Map<string, string>, max: number): number {
   const { end } = subReader(reader);
-  if (into.size >= max) {
-    reader.pos = end;
-    return 1;
-  }
   let key = '';
   let value = '';
   while (reader.pos < end) {
@@ -186,6 +182,7 @@ function readVersionEntry(reader: FieldReader, into: Map<string, string>, max: n
     else reader.skipType(wireType(tag));
   }
   closeAt(reader, end);
+  if (into.size >= max && !into.has(key)) return 1;
   into.set(key, value);
   return 0;
 }
