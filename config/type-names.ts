@@ -32,7 +32,7 @@ export function readType(text: string): TypeRead {
   return { ok: false, message: `unknown type ${JSON.stringify(text)}`, remedy };
 }
 
-/** Package and all, as of Istio, Quilkin or agentgateway: not a word of Envoy's packages that was misspelt. */
+/** A message of another project, with its package and version, such as Istio's or Quilkin's. Envoy's types do not resemble it by mistake. */
 const OTHER_PROJECT = /^(?!envoy\.)\w+(\.\w+)*\.v\d\w*\./;
 
 /**

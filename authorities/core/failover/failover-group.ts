@@ -21,7 +21,7 @@ import {
   type GroupFacts,
 } from './failover.js';
 import { GroupResources, type Demand, type InUse } from './group-resources.js';
-import type { LastKnown } from './last-known.js';
+import { GroupLastKnown, type LastKnown } from './last-known.js';
 import type { Move } from './move.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
@@ -103,8 +103,8 @@ export class FailoverGroup {
       const { active } = this.#failover;
       return { index: active, candidate: this.#candidate(active) };
     };
-    const [primary, ...others] = [this.#candidate(0), ...candidates.slice(1)];
-    this.#resources = new GroupResources(spec, [primary, ...others], inUse, room, lastKnown);
+    const ofGroup = lastKnown && new GroupLastKnown<Demand>(lastKnown, candidates);
+    this.#resources = new GroupResources(spec, this.#candidate(0), inUse, room, ofGroup);
   }
 
   get failover(): FailoverState {

@@ -15,7 +15,7 @@ import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-conten
 import { isSame, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
-import { mayOutlive, Restoration, type LastKnown } from './last-known.js';
+import type { GroupLastKnown } from './last-known.js';
 import { ADOPTED, ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
@@ -60,30 +60,26 @@ export class GroupResources {
   readonly #leases = new TtlLeases(this.#served);
   readonly #unanswered: UnansweredDemands<Demand>;
   readonly #wholeWaits: WholeWaits<Demand>;
-  readonly #lastKnown: LastKnown | undefined;
-  /** Undefined: no content is kept beyond the process. */
-  readonly #restoration: Restoration<Demand> | undefined;
+  readonly #lastKnown: GroupLastKnown<Demand> | undefined;
   /** The last one; undefined: none since the group was idle. */
   #move: Move<Demand> | undefined;
   #events: ResourceEvent[] = [];
 
   /**
-   * @param candidates the primary first
    * @param room of all groups
    * @param lastKnown undefined: no content is kept beyond the process
    */
   constructor(
     spec: AuthoritySpec,
-    candidates: readonly [Candidate, ...Candidate[]],
+    primary: Candidate,
     inUse: () => InUse,
     room: TurnRoom,
-    lastKnown?: LastKnown,
+    lastKnown?: GroupLastKnown<Demand>,
   ) {
     this.#spec = spec;
-    this.#search = new AbsenceSearch(candidates[0]);
+    this.#search = new AbsenceSearch(primary);
     this.#room = room;
     this.#lastKnown = lastKnown;
-    this.#restoration = lastKnown && new Restoration(lastKnown, candidates);
     this.#inUse = inUse;
     this.#removals = new RemovalHold(spec.failover.deletionGuard);
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
@@ -255,7 +251,7 @@ export class GroupResources {
     this.#search.clear();
     this.#leases.clear();
     this.#wholeWaits.clear();
-    this.#restoration?.clear();
+    this.#lastKnown?.stopRestoration();
     this.#move = undefined;
   }
 
@@ -354,12 +350,13 @@ export class GroupResources {
 
   /** Served resources are still to be compared, judged or removed in the next turn of the event loop. */
   get isBusy(): boolean {
-    const isRestoring = this.#restoration?.isOver === false;
+    const isRestoring = this.#lastKnown?.isRestoring === true;
     return !this.#search.isOver || this.#removals.isBusy || isRestoring;
   }
 
   /** No candidate is reachable. */
   handleAllDown(): void {
+    this.#lastKnown?.stopRestoration();
     for (const demand of this.#demandsInOrder()) this.handleUnreachable(demand);
   }
 
@@ -367,18 +364,15 @@ export class GroupResources {
   handleUnreachable(demand: Demand): void {
     // What a source of this process has answered is newer than what an earlier process kept.
     const isOpen = !demand.isRestored && !demand.isAnswered;
-    if (this.#restoration && isOpen) this.#restoration.add(demand);
+    if (this.#lastKnown && isOpen) this.#lastKnown.restore(demand);
     else this.#tellUnavailable(demand);
   }
 
   /** Serves what an earlier process kept, in portions, until a candidate responds. */
   #continueRestoration(): void {
-    if (!this.#restoration || this.#restoration.isOver) return;
-    if (this.#inUse().candidate.source.facts().live) {
-      this.#restoration.clear();
-      return;
-    }
-    for (const { demand, projection } of this.#restoration.continue(this.#room)) {
+    if (this.#lastKnown?.isRestoring !== true) return;
+    if (this.#inUse().candidate.source.facts().live) this.#lastKnown.stopRestoration();
+    for (const { demand, projection } of this.#lastKnown.continueRestoration(this.#room)) {
       if (!this.#isCurrent(demand)) continue;
       if (projection) this.#restore(projection);
       else this.#endRestoration(demand);
@@ -387,7 +381,7 @@ export class GroupResources {
 
   #restore(projection: Projection): void {
     if (this.#served.get(projection.typeUrl, projection.name)) return;
-    this.#served.set({ projection, from: ADOPTED, noted: projection.alternatives });
+    this.adoptOne({ projection, from: ADOPTED });
     this.#events.push({ kind: 'changed', projection });
   }
 
@@ -508,10 +502,8 @@ export class GroupResources {
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
-    if (this.#lastKnown && (before?.from !== index || !isSame(before.projection, projection))) {
-      if (mayOutlive(projection, entry)) this.#lastKnown.keep(projection, candidate.source.id);
-      else this.#lastKnown.drop(projection.typeUrl, name);
-    }
+    if (this.#lastKnown && (before?.from !== index || !isSame(before.projection, projection)))
+      this.#lastKnown.handleServed(projection, entry, candidate.source.id);
     const seemedGone = this.#removals.cancel(projection.typeUrl, name);
     // A member that another candidate sent before extends the wait too: this candidate has just
     // sent it.

@@ -27,13 +27,14 @@ export interface LastKnown {
  * May this content outlive the process? Secrets stay in memory. Content with a TTL ends soon, and the names in the content of
  * an alternative can be mapped only while the group has that alternative.
  */
-export const mayOutlive = (
-  { typeUrl, mapEntry }: Projection,
-  { expiresAtMs }: SourceEntry,
-): boolean => typeUrl !== TYPE_URL.secret && mapEntry === undefined && expiresAtMs === undefined;
+const mayOutlive = ({ typeUrl, mapEntry }: Projection, { expiresAtMs }: SourceEntry): boolean =>
+  typeUrl !== TYPE_URL.secret && mapEntry === undefined && expiresAtMs === undefined;
 
-/** Looks for the kept content of demanded names, a bounded number of resources in each turn of the event loop. */
-export class Restoration<D extends Asked> {
+/**
+ * What one group keeps, and what it restores: it looks for the kept content of demanded names, a bounded number of resources in
+ * each turn of the event loop.
+ */
+export class GroupLastKnown<D extends Asked> {
   readonly #lastKnown: LastKnown;
   readonly #sources: readonly string[];
   readonly #waiting = new Fifo<D>();
@@ -45,16 +46,27 @@ export class Restoration<D extends Asked> {
     this.#sources = candidates.map(({ source }) => source.id);
   }
 
-  get isOver(): boolean {
-    return this.#waiting.first === undefined;
+  /** The group serves this entry of a source (its id), as `projection`. */
+  handleServed(projection: Projection, entry: SourceEntry, source: string): void {
+    if (mayOutlive(projection, entry)) this.#lastKnown.keep(projection, source);
+    else this.drop(projection.typeUrl, projection.name);
   }
 
-  add(demand: D): void {
+  drop(typeUrl: string, name: ResourceName): void {
+    this.#lastKnown.drop(typeUrl, name);
+  }
+
+  /** Does a demand wait for its kept content? */
+  get isRestoring(): boolean {
+    return this.#waiting.first !== undefined;
+  }
+
+  restore(demand: D): void {
     this.#waiting.push(demand);
   }
 
   /** @returns content of the demand, or undefined at its end, for as many as the turn has room for */
-  *continue(
+  *continueRestoration(
     room: TurnRoom,
   ): IterableIterator<{ readonly demand: D; readonly projection: Projection | undefined }> {
     for (let demand = this.#waiting.first; demand && room.take(); demand = this.#waiting.first) {
@@ -69,7 +81,7 @@ export class Restoration<D extends Asked> {
     }
   }
 
-  clear(): void {
+  stopRestoration(): void {
     this.#waiting.clear();
     this.#found = undefined;
   }

@@ -50,7 +50,8 @@ export class AckQueue<Ack extends Acknowledgement> {
 
   /** When the next NACK that was delayed is due. */
   get nextMs(): number {
-    return Math.min(Infinity, ...Array.from(this.#paced.values(), ({ dueMs }) => dueMs));
+    if (this.#paced.size === 0) return Infinity;
+    return Math.min(...Array.from(this.#paced.values(), ({ dueMs }) => dueMs));
   }
 
   push(ack: Ack, nowMs: number): void {

@@ -141,15 +141,18 @@ t.test('a member that is requested by its name too is restored once', (t) => {
   t.end();
 });
 
-t.test('a collection of which only one name was restored is restored as a whole', (t) => {
-  const driver = inOutage(keptBy(COLLECTION, glob));
-  driver.watching(member('1'));
-  driver.advance(TRIP_MS);
-  const watcher = driver.watching(glob);
-  driver.advance(0);
-  t.strictSame([...watcher.held.values()], ['m1', 'm2']);
-  t.end();
-});
+t.test(
+  'after one name of a collection was restored, a request for the collection restores the rest',
+  (t) => {
+    const driver = inOutage(keptBy(COLLECTION, glob));
+    driver.watching(member('1'));
+    driver.advance(TRIP_MS);
+    const watcher = driver.watching(glob);
+    driver.advance(0);
+    t.strictSame([...watcher.held.values()], ['m1', 'm2']);
+    t.end();
+  },
+);
 
 t.test('an alternative that can be reached comes before kept content', (t) => {
   const lastKnown = keptBy(COLLECTION, a, glob);
@@ -198,16 +201,19 @@ t.test('what this process had from a source is not replaced by what an earlier o
   t.end();
 });
 
-t.test('a collection of which the source sent only a part before it was lost is completed', (t) => {
-  const lastKnown = keptBy(COLLECTION, glob);
-  const driver = alone({ [member('1')]: 'new' }, { lastKnown });
-  const watcher = driver.watching(glob);
-  driver.kill('c');
-  driver.advance(TRIP_MS);
-  t.strictSame([...watcher.held.values()], ['new', 'm2']);
-  t.equal(watcher.proven.get(glob), false);
-  t.end();
-});
+t.test(
+  'a source sends a part of a collection and is lost: kept content completes the collection',
+  (t) => {
+    const lastKnown = keptBy(COLLECTION, glob);
+    const driver = alone({ [member('1')]: 'new' }, { lastKnown });
+    const watcher = driver.watching(glob);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.strictSame([...watcher.held.values()], ['new', 'm2']);
+    t.equal(watcher.proven.get(glob), false);
+    t.end();
+  },
+);
 
 /** Of a name that the source of the test does not have. */
 function keptProjection() {
