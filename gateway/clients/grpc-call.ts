@@ -70,6 +70,12 @@ export interface Method {
 /** How long a client may hold a stream before its first message. Milliseconds. */
 const FIRST_MESSAGE_WITHIN_MS = 10_000;
 
+/**
+ * A client gets the headers of a response that takes longer than this before it. Some clients give up a call without
+ * headers, although its first message may come much later (tonic's `timeout`). Milliseconds.
+ */
+const HEADERS_WITHIN_MS = 1_000;
+
 /** How long a client may take to read the rest of a call that has ended. Milliseconds. */
 const LAST_READ_WITHIN_MS = 10_000;
 
@@ -106,7 +112,8 @@ export class GrpcCall {
   readonly #timeoutMs: number;
   #rawHeaders: readonly string[];
   #deadline: NodeJS.Timeout | undefined;
-  /** Until the first message, and again from the end of the call until the client has read all of it. */
+  #hasRequest = false;
+  /** Until the first message, then until the headers are due, and from the end of the call until the client has read all of it. */
   #timer: NodeJS.Timeout | undefined;
   #pauses = 0;
   #partial: PartialRequest | undefined;
@@ -247,7 +254,7 @@ export class GrpcCall {
     const stream = this.#stream;
     // Its close is about to be reported.
     if (stream.destroyed || stream.closed) return false;
-    if (!stream.headersSent) stream.respond(RESPONSE_HEADERS, RESPONSE_OPTIONS);
+    if (!stream.headersSent) this.#sendHeaders();
     if (stream.writableLength === 0) this.#aheadBytes = 0;
     const size = sizeOf(message);
     this.#aheadBytes += size + UNREAD_MESSAGE_COST_BYTES;
@@ -340,12 +347,25 @@ export class GrpcCall {
   readonly #takeMessage = (message: Buffer): void => {
     this.#endPartial();
     if (this.#trailers) return;
-    if (this.#timer) {
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
-    }
+    if (!this.#hasRequest) this.#takeRequest();
     this.#handlers.onMessage(message);
   };
+
+  #takeRequest(): void {
+    this.#hasRequest = true;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      const stream = this.#stream;
+      if (stream.headersSent || stream.destroyed || stream.closed) return;
+      this.#guard(() => {
+        this.#sendHeaders();
+      });
+    }, HEADERS_WITHIN_MS).unref();
+  }
+
+  #sendHeaders(): void {
+    this.#stream.respond(RESPONSE_HEADERS, RESPONSE_OPTIONS);
+  }
 
   #takeEnd(): void {
     if (this.#trailers) return;

@@ -169,6 +169,22 @@ t.test(
 );
 
 t.test(
+  'a client without a response gets the headers of the response in time, and a later status as trailers: some clients give up a call without headers',
+  async (t) => {
+    const { server, session } = await start(t);
+    const call = openHttp2Call(session);
+    call.write(FIRST);
+    await until('its request has arrived', () => server.streams[0]?.requests.length === 1);
+    call.write(FIRST);
+    await until('the headers have arrived', () => call.response !== undefined);
+    t.match(call.response, { ':status': 200, 'grpc-status': undefined });
+    server.streams[0]!.end({ code: STATUS_CODE.unavailable, message: 'no source' });
+    await call.closed();
+    t.match(call.trailers, { 'grpc-status': '14', 'grpc-message': 'no source' });
+  },
+);
+
+t.test(
   'a connection that may have many streams gets 100 more at a time, so that no turn opens all of them',
   async (t) => {
     const maxStreamsPerConnection = 350;
