@@ -5,9 +5,10 @@
  */
 import t from 'tap';
 
+import { assignment } from '../support/mesh.js';
 import { stoppedWith } from '../support/stopped-with.js';
 import { until } from '../support/until.js';
-import { tellingLogs } from './peers/child.js';
+import { removeScratch, scratchDirectory, tellingLogs } from './peers/child.js';
 import {
   busyClusters,
   deltaGlob,
@@ -20,6 +21,13 @@ import {
 } from './peers/cold-rig.js';
 import { Envoy } from './peers/envoy.js';
 import { skipWithoutGateway } from './peers/gateway.js';
+import {
+  allSettle,
+  nothingLost,
+  processesOf,
+  skipWithoutGrpcRig,
+  startGrpcRig,
+} from './peers/grpc-rig.js';
 import { skipWithout } from './peers/provisioned.js';
 import { cloud } from './peers/rig.js';
 
@@ -60,3 +68,37 @@ for (const variant of [deltaGlob, deltaWildcard, sotwGlob, sotwWildcard]) {
     },
   );
 }
+
+t.test(
+  'new gRPC clients get their services from a gateway that was killed and started again in an outage of its source, ' +
+    'and follow the source once it is back (invariants 1, 3)',
+  { skip: skipWithoutGrpcRig() },
+  async (t) => {
+    const directory = await scratchDirectory('content');
+    t.teardown(() => removeScratch(directory));
+    const service = `xds://${cloud}/shop`;
+    const rig = await startGrpcRig(t, {
+      targets: [service],
+      gatewayArgs: ['--content-dir', directory],
+    });
+    const { cloudPlane, gateway, backends } = rig;
+    await tellingLogs(processesOf(rig), async () => {
+      await rig.settle('cloud', [service]);
+      for (const former of rig.clients) await former.stop();
+      await cloudPlane.kill();
+      await gateway.kill();
+      await gateway.restart();
+      const clients = await rig.startClients();
+      await tellingLogs(clients, async () => {
+        await allSettle(clients, 'cloud', [service]);
+        await cloudPlane.restart(rig.cloudResources);
+        await until('the source serves again', async () =>
+          (await gateway.groups(cloud)).every(({ state }) => state === 'primary'),
+        );
+        await cloudPlane.patchResources([assignment(cloud, 'shop', backends.spare)]);
+        await allSettle(clients, 'spare', [service]);
+        await nothingLost(t, clients, { [service]: ['cloud', 'spare'] });
+      });
+    });
+  },
+);

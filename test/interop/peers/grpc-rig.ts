@@ -49,6 +49,7 @@ export interface GrpcRigOptions {
    * control plane, and grpc-java takes no files from its bootstrap.
    */
   readonly security?: Security;
+  readonly gatewayArgs?: readonly string[];
 }
 
 /** Two control planes, the gateway, and clients of all libraries that call continuously. */
@@ -65,6 +66,8 @@ export interface GrpcRig {
     readonly onprem: number;
     readonly spare: number;
   };
+  /** Starts further clients of the same languages. */
+  startClients(): Promise<readonly GrpcClient[]>;
   /** {@link allSettle} of these clients. */
   settle(answer: string, targets: readonly string[], timeoutMs?: number): Promise<void>;
 }
@@ -109,7 +112,7 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   const starting = Gateway.start({
     authorityMap: map,
     clientPort: await freePort(),
-    args: ['--drain-grace', '1s', ...(security?.gatewayArgs ?? [])],
+    args: ['--drain-grace', '1s', ...(security?.gatewayArgs ?? []), ...(options.gatewayArgs ?? [])],
   });
   const gateway = await stoppedWith(t, starting);
   const startClient = (language: GrpcLanguage): Promise<GrpcClient> => {
@@ -124,9 +127,12 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   };
   const usable = security === undefined ? grpcLanguages : (['go', 'core'] as const);
   const languages = options.languages ?? usable;
-  const clients = await Promise.all(languages.map(startClient));
+  const startClients = (): Promise<readonly GrpcClient[]> =>
+    Promise.all(languages.map(startClient));
+  const clients = await startClients();
   return {
     ...{ cloudPlane, onpremPlane, cloudResources, onpremResources, gateway, clients, backends },
+    startClients,
     settle: (answer, of, timeoutMs) => allSettle(clients, answer, of, timeoutMs),
   };
 }
