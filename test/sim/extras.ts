@@ -32,6 +32,8 @@ export const RIGHTS_PARTS = ['rights'] as const;
 export const PORTION_PARTS = ['portions'] as const;
 /** Lists at sources of the state of the world, and lists with inline entries. */
 export const LIST_PARTS = ['sotw_lists', 'entries'] as const;
+/** Content on the disks of the machines. */
+export const CONTENT_PARTS = ['content'] as const;
 /** Kinds of worlds that are made for one trouble (rare-worlds.ts). */
 export const RARE_PARTS = ['set_losses', 'cold_sets', 'wildcards', 'roll_backs'] as const;
 
@@ -43,6 +45,7 @@ export type Part =
   | (typeof RIGHTS_PARTS)[number]
   | (typeof PORTION_PARTS)[number]
   | (typeof LIST_PARTS)[number]
+  | (typeof CONTENT_PARTS)[number]
   | (typeof RARE_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {

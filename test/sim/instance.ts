@@ -7,6 +7,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
+import { sourceNameOf } from '../../authorities/core/sources/source-ids.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { DEFAULT_LIMITS, DEFAULT_RESOLUTION } from '../../config/limits.js';
 import type { Flavour, StreamProtocol } from '../../gateway/clients/client-stream.js';
@@ -31,6 +32,7 @@ import {
 } from '../../gateway/state-file/collection-file.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import type { ProcessClock } from './clocks.js';
+import { ProcessContent, type ContentDisk } from './content-disk.js';
 import type { Disk } from './disk.js';
 import type { EventQueue } from './heap.js';
 import { Violation } from './oracle.js';
@@ -69,6 +71,7 @@ const SMALL_PORTIONS = { namesPerPortion: 0, membersPerPortion: 1, looksPerPorti
 const SMALL_PORTION_BYTES = 1_500;
 const TICK_MS = 1_000;
 const STATE_FILE_INTERVAL_MS = 2_000;
+const CONTENT_INTERVAL_MS = 200;
 /** For so much of each period the clients have too much unread: responses are small, and whole sets wait. */
 const BUFFER_PERIOD_MS = 20_000;
 const BUFFER_FULL_MS = 2_000;
@@ -102,14 +105,16 @@ export class Instance {
     process: string,
     machine: Machine,
     map: AuthorityMap,
-    { disk, clock }: Host,
+    { disk, content, clock }: Host,
   ) {
     this.name = name;
     this.process = process;
     this.machine = machine;
     this.clock = clock;
+    const lastKnown = content && new ProcessContent(content, (id) => this.#targetOf(id));
     this.federation = new Federation({
       map,
+      ...(lastKnown && { lastKnown }),
       nodeFor: (source, group) => {
         const own = source.kind === 'grpc' ? source.node : undefined;
         return encodeNode({ ...(own ?? OURS), ...group, ...USER_AGENT });
@@ -153,6 +158,11 @@ export class Instance {
     this.#every(TICK_MS, () => {
       this.#tick();
     });
+    if (lastKnown) {
+      this.#every(CONTENT_INTERVAL_MS, () => {
+        lastKnown.write();
+      });
+    }
     if (machine.spec.hasStateFile) {
       this.#every(STATE_FILE_INTERVAL_MS, () => {
         this.#writeState(disk);
@@ -335,6 +345,12 @@ export class Instance {
     });
   }
 
+  /** Content of directories is not kept, as in gateway/compose.ts. */
+  #targetOf(id: string): string | undefined {
+    const spec = this.federation.map.sources.get(sourceNameOf(id));
+    return spec?.kind === 'grpc' ? spec.target : undefined;
+  }
+
   /** Reads and writes it like gateway/state-file/collection-memory.ts. */
   #restore(disk: Disk): void {
     const { file } = disk;
@@ -391,6 +407,8 @@ function protocolsOf(
 /** What a process runs on. */
 export interface Host {
   readonly disk: Disk;
+  /** Undefined: it keeps no content. */
+  readonly content: ContentDisk | undefined;
   readonly clock: ProcessClock;
 }
 

@@ -9,7 +9,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import ts from 'typescript';
-import { LATEST_PARTS, LIST_PARTS, PORTION_PARTS, RIGHTS_PARTS, VARIANT_PARTS } from './extras.js';
+import {
+  CONTENT_PARTS,
+  LATEST_PARTS,
+  LIST_PARTS,
+  PORTION_PARTS,
+  RIGHTS_PARTS,
+  VARIANT_PARTS,
+} from './extras.js';
 import { GROUP_MUTATIONS } from './group-mutations.js';
 import type { Mutation, UnitTest } from './mutation.js';
 import { MUTATIONS } from './mutations.js';
@@ -22,7 +29,14 @@ const COPY = join(ROOT, `build-mutant-${process.pid}`);
 const RUNS = 2_000;
 const LATER_MUTATIONS = [...SOURCE_MUTATIONS, ...GROUP_MUTATIONS, ...RIGHTS_MUTATIONS];
 /** The other bugs are found in the worlds of their time. */
-const LATER = [...VARIANT_PARTS, ...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...LIST_PARTS];
+const LATER = [
+  ...VARIANT_PARTS,
+  ...LATEST_PARTS,
+  ...RIGHTS_PARTS,
+  ...PORTION_PARTS,
+  ...LIST_PARTS,
+  ...CONTENT_PARTS,
+];
 
 const { values, positionals } = parseArgs({
   options: { share: { type: 'string', default: '1/1' } },

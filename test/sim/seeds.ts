@@ -3,6 +3,7 @@ import {
   EXTRAS,
   LATE_PARTS,
   LATEST_PARTS,
+  CONTENT_PARTS,
   LIST_PARTS,
   PARTS,
   PORTION_PARTS,
@@ -142,7 +143,8 @@ const OF_LISTS: readonly SeedSpec[] = [
   withoutPortions(1111),
 ];
 
-const AFTER_RIGHTS = [...LIST_PARTS, ...RARE_PARTS];
+const AFTER_LISTS = [...CONTENT_PARTS, ...RARE_PARTS];
+const AFTER_RIGHTS = [...LIST_PARTS, ...AFTER_LISTS];
 const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...AFTER_RIGHTS];
 const AFTER_LATEST = [...VARIANT_PARTS, ...AFTER_SOTW_SOURCES];
 
@@ -155,7 +157,7 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...LATEST.map(({ seed }) => ({ seed, without: AFTER_LATEST })),
   ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
   ...OF_RIGHTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_RIGHTS] })),
-  ...OF_LISTS.map(({ seed, without }) => ({ seed, without: [...without, ...RARE_PARTS] })),
+  ...OF_LISTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_LISTS] })),
 ];
 
 /** @param without features that the worlds leave out */

@@ -21,6 +21,7 @@ import { ColdFaults } from './cold-faults.js';
 import { MachineClock } from './clocks.js';
 import { checkEnd, checkLeft } from './end-checks.js';
 import { Directory } from './directory.js';
+import { ContentDisk } from './content-disk.js';
 import { Disk } from './disk.js';
 import { ExtraFaults } from './extra-faults.js';
 import { GroupWatch } from './group-watch.js';
@@ -110,6 +111,7 @@ export class Simulation implements Machine, Scene {
   readonly peerNet: PeerNet | undefined;
   readonly #log: Log;
   readonly disks: Disk[] = [];
+  readonly #contentDisks: ContentDisk[] = [];
   readonly directories: Directory[] = [];
   readonly machineClocks: MachineClock[] = [];
   #map: AuthorityMap;
@@ -141,6 +143,7 @@ export class Simulation implements Machine, Scene {
     for (let index = 0; index < this.spec.instances; index++) {
       this.machineClocks.push(new MachineClock(this.queue, clockDice));
       this.disks.push(new Disk());
+      if (this.spec.keepsContent) this.#contentDisks.push(new ContentDisk());
       this.#start(index);
     }
     for (const client of this.spec.clients) {
@@ -272,7 +275,11 @@ export class Simulation implements Machine, Scene {
   #start(index: number): void {
     const process = `gateway${index}.${++this.#incarnations}`;
     this.oracle.history.noteStarted(process, this.queue.nowMs);
-    const host = { disk: this.disks[index]!, clock: this.machineClocks[index]!.start() };
+    const host = {
+      disk: this.disks[index]!,
+      content: this.#contentDisks[index],
+      clock: this.machineClocks[index]!.start(),
+    };
     this.instances[index] = new Instance(`gateway${index}`, process, this, this.#map, host);
     this.groups.forget(`gateway${index}`);
     this.trips.forget(`gateway${index}`);

@@ -78,6 +78,8 @@ export interface WorldSpec {
   /** Authorities that clients request, but that the map lacks. */
   readonly strangers: readonly string[];
   readonly hasStateFile: boolean;
+  /** Each machine keeps the content of its instances on its disk. */
+  readonly keepsContent: boolean;
   readonly chunkBytes: number;
   readonly silentAbsentRoutes: boolean;
   readonly sotw: SotwSettings;
@@ -192,6 +194,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     hasEntries: has('entries') && new Random(seed, 'has entries').chance(0.5),
     strangers: dice.chance(0.2) ? ['stranger'] : [],
     hasStateFile: dice.chance(0.6),
+    keepsContent: has('content') && new Random(seed, 'content').chance(0.3),
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
     silentAbsentRoutes: dice.chance(0.3),
     sotw: flavours.settings,

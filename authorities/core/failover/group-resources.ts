@@ -81,7 +81,14 @@ export class GroupResources {
     this.#room = room;
     this.#lastKnown = lastKnown;
     this.#inUse = inUse;
-    this.#removals = new RemovalHold(spec.failover.deletionGuard);
+    const served = this.#served;
+    this.#removals = new RemovalHold({
+      ...spec.failover.deletionGuard,
+      // No source has confirmed any of it: one that lacks all has most likely just started (seed 5698).
+      get all() {
+        return served.isAllAdopted;
+      },
+    });
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
     this.#unanswered = new UnansweredDemands(spec.failover.unavailableAfterMs, (demand) =>
       this.#isUnanswered(demand),

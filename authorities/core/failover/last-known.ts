@@ -2,6 +2,7 @@
  * The content that groups serve, kept beyond the process. After a restart, a group whose sources are all unreachable
  * serves it until one of them responds (docs/FAILOVER.md, "Content on disk").
  */
+import { isListType } from '../../../protos/list-collection.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import type { Projection } from '../projection.js';
@@ -24,11 +25,11 @@ export interface LastKnown {
 }
 
 /**
- * May this content outlive the process? Secrets stay in memory. Content with a TTL ends soon, and the names in the content of
- * an alternative can be mapped only while the group has that alternative.
+ * May this content outlive the process? Secrets stay in memory, and content with a TTL ends soon. A list also says which names
+ * a collection lacks, and a process that has heard of no source cannot know that (seed 477).
  */
-const mayOutlive = ({ typeUrl, mapEntry }: Projection, { expiresAtMs }: SourceEntry): boolean =>
-  typeUrl !== TYPE_URL.secret && mapEntry === undefined && expiresAtMs === undefined;
+const mayOutlive = ({ typeUrl }: Projection, { expiresAtMs }: SourceEntry): boolean =>
+  typeUrl !== TYPE_URL.secret && !isListType(typeUrl) && expiresAtMs === undefined;
 
 /**
  * What one group keeps, and what it restores: it looks for the kept content of demanded names, a bounded number of resources in

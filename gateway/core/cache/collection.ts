@@ -199,13 +199,17 @@ export class Collection {
   }
 
   /**
+   * @param isCurrent the sources have answered the collection. Otherwise it is what an earlier process or an alternative has, and a
+   *   name whose removal is remembered may have come back meanwhile (seed 5998)
    * @returns remembered names that are not members: probably removed while no client subscribed. Without those that
    *   the guard keeps
    */
-  handleComplete(isProof: boolean): readonly string[] {
+  handleComplete(isProof: boolean, isCurrent: boolean = isProof): readonly string[] {
     this.complete = true;
-    for (const [key, removedAtMs] of this.#earlier) this.#bury(key, removedAtMs);
-    this.#earlier.clear();
+    if (isCurrent) {
+      for (const [key, removedAtMs] of this.#earlier) this.#bury(key, removedAtMs);
+      this.#earlier.clear();
+    }
     if (!isProof) return [];
     this.proven = true;
     this.#lacking = new Map(this.#gone().map((one) => [one.key, one]));

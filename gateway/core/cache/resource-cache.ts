@@ -503,7 +503,7 @@ export class ResourceCache implements ResourceWatcher {
     if (!glob) return;
     glob.error = status;
     if (isProof) this.#handleProof(glob);
-    else glob.collection.handleComplete(false);
+    else glob.collection.handleComplete(false, this.isCurrent(typeUrl, globName));
     notifyGlob(glob);
   }
 

@@ -345,7 +345,9 @@ export class SotwSubscriptions
     if (covering && sent) {
       this.noteSent(known, sent);
       known.hadContent = true;
-      if (covering.member.seq > covering.glob.sentSeq) known.held = MAYBE_HELD;
+      // Its cluster may have been sent since: then an assignment has to follow, even unchanged (ENVOY 5).
+      const isAssignment = this.typeUrl === TYPE_URL.clusterLoadAssignment;
+      if (isAssignment || covering.member.seq > covering.glob.sentSeq) known.held = MAYBE_HELD;
     }
     this.#takeLingering(known);
     this.names.set(entry.name.key, known);

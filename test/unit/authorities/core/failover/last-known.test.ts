@@ -4,6 +4,7 @@
  * Method: one Federation after the other over the same kept content, fake servers, and simulated time.
  */
 import t from 'tap';
+import { listTypeOf } from '../../../../../protos/list-collection.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import {
   a,
@@ -275,12 +276,16 @@ t.test('a name that is left while it waits to be restored is not served', (t) =>
   t.end();
 });
 
-t.test('secrets and content with a TTL do not outlive the process (invariants 13, 20)', (t) => {
+t.test('secrets, lists and content with a TTL do not outlive the process (invariants 13, 19, 20; seed 477)', (t) => {
   const lastKnown = new KeptContent();
   const driver = alone({ [a]: 'a1', [b]: 'b1' }, { lastKnown });
   const secret = 'xdstp://cloud/envoy.extensions.transport_sockets.tls.v3.Secret/s';
   driver.server('c').set(TYPE_URL.secret, secret, '');
   driver.watch(secret, new RecordingWatcher(), TYPE_URL.secret);
+  // Without entries: it would say that the collection is empty.
+  const list = 'xdstp://cloud/test.v1.ThingCollection/l';
+  driver.server('c').set(listTypeOf(THING), list, '');
+  driver.watch(list, new RecordingWatcher(), listTypeOf(THING));
   driver.watching(a, b);
   driver.advance(WHOLE_MS);
   t.strictSame(lastKnown.names, [a, b]);

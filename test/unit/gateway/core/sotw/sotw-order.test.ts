@@ -269,6 +269,24 @@ t.test(
 );
 
 t.test(
+  'an assignment that a client has as a member of a glob is sent again when the client subscribes to its name, since its cluster may be newer (ENVOY 5)',
+  (t) => {
+    const { directory, client } = setUp();
+    directory.put(EDS, eds('g/m'), 'v1');
+    client.ask(EDS, eds('g/*'));
+    directory.answer();
+    client.settle();
+    directory.put(CDS, cds('g/m'), 'v1', eds('g/m'));
+    client.ask(CDS, cds('g/m'));
+    directory.answer();
+    t.strictSame(client.settle().map(said), [['Cluster', 'g/m=v1']]);
+    client.ask(EDS, eds('g/m'));
+    t.strictSame(client.settle().map(said), [['ClusterLoadAssignment', 'g/m=v1']]);
+    t.end();
+  },
+);
+
+t.test(
   'a client that resumes while a cluster warms gets no routes before its request for clusters (ENVOY 24)',
   (t) => {
     const { directory, client, instance } = setUp();

@@ -1,0 +1,78 @@
+/**
+ * The content that one machine keeps on its disk, written like authorities/content-store.ts: in batches, each whole or not
+ * at all, and a while after the changes. So a crash leaves older content, and content that was deleted meanwhile.
+ */
+import type { LastKnown } from '../../authorities/core/failover/last-known.js';
+import type { Projection } from '../../authorities/core/projection.js';
+import { decodeContent, encodeContent } from '../../authorities/kept-content.js';
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+
+interface Written {
+  readonly collection: string;
+  readonly source: string;
+  readonly bytes: Buffer;
+}
+
+const collectionOf = (typeUrl: string, name: ResourceName): string =>
+  `${typeUrl} ${globKeyOf(name)}`;
+const keyOf = (typeUrl: string, name: ResourceName): string => `${typeUrl} ${name.key}`;
+
+export class ContentDisk {
+  readonly written = new Map<string, Written>();
+}
+
+/** The content as one process keeps and finds it. */
+export class ProcessContent implements LastKnown {
+  readonly #disk: ContentDisk;
+  /** @returns undefined: the content of this source is not kept */
+  readonly #sourceOf: (id: string) => string | undefined;
+  /** Of earlier processes. */
+  readonly #earlier: readonly (readonly [key: string, collection: string])[];
+  #changes = new Map<string, Written | undefined>();
+  /** Number of resources that were restored. */
+  restored = 0;
+
+  constructor(disk: ContentDisk, sourceOf: (id: string) => string | undefined) {
+    this.#disk = disk;
+    this.#sourceOf = sourceOf;
+    this.#earlier = [...disk.written].map(([key, { collection }]) => [key, collection]);
+  }
+
+  keep(projection: Projection, id: string): void {
+    const source = this.#sourceOf(id);
+    if (source === undefined) return;
+    const { typeUrl, name } = projection;
+    const bytes = encodeContent({ projection, source, run: 0 });
+    const collection = collectionOf(typeUrl, name);
+    this.#changes.set(keyOf(typeUrl, name), { collection, source, bytes });
+  }
+
+  drop(typeUrl: string, name: ResourceName): void {
+    this.#changes.set(keyOf(typeUrl, name), undefined);
+  }
+
+  *find(typeUrl: string, name: ResourceName, ids: readonly string[]): Iterable<Projection> {
+    const sources = new Set(ids.map(this.#sourceOf));
+    const collection = collectionOf(typeUrl, name);
+    const keys = name.isGlob
+      ? this.#earlier.filter(([, one]) => one === collection).map(([key]) => key)
+      : [keyOf(typeUrl, name)];
+    for (const key of keys) {
+      const written = this.#changes.has(key) ? undefined : this.#disk.written.get(key);
+      if (!written || !sources.has(written.source)) continue;
+      const content = decodeContent(written.bytes);
+      if (!content) continue;
+      this.restored++;
+      yield content.projection;
+    }
+  }
+
+  /** Writes the changes so far. */
+  write(): void {
+    for (const [key, written] of this.#changes) {
+      if (written) this.#disk.written.set(key, written);
+      else this.#disk.written.delete(key);
+    }
+    this.#changes.clear();
+  }
+}
