@@ -281,6 +281,7 @@ t.test(
     directory.answer();
     t.strictSame(client.settle().map(said), [['Cluster', 'g/m=v1']]);
     client.ask(EDS, eds('g/m'));
+    directory.answer();
     t.strictSame(client.settle().map(said), [['ClusterLoadAssignment', 'g/m=v1']]);
     t.end();
   },
