@@ -123,6 +123,24 @@ t.test(
   },
 );
 
+t.test(
+  'a source that returns without any of the restored content has most likely just started: the deletion guard waits, however few names there are (seed 5698)',
+  (t) => {
+    const driver = inOutage(keptBy(COLLECTION, a, glob), { [member('3')]: 'm3' });
+    const watcher = driver.watching(a, glob);
+    driver.advance(TRIP_MS);
+    driver.server('c').delete(THING, member('3'));
+    driver.revive('c');
+    driver.advance(10_000);
+    t.equal(driver.group('cloud').failover.kind, 'primary');
+    t.equal(driver.group('cloud').guardedCount, 3);
+    t.equal(watcher.held.size, 3);
+    driver.advance(60_000);
+    t.equal(watcher.held.size, 0, 'then it is believed');
+    t.end();
+  },
+);
+
 t.test('a member that is requested by its name too is restored once', (t) => {
   const driver = inOutage(keptBy(COLLECTION, glob));
   const watcher = driver.watching(member('1'), glob);
