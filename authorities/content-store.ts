@@ -11,7 +11,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ClassicLevel } from 'classic-level';
 import { globKeyOf, nameOfKey, type ResourceName } from '../protos/resource-name.js';
 import type { LastKnown } from './core/failover/last-known.js';
-import type { Projection } from './core/projection.js';
+import { readResource, type Projection } from './core/projection.js';
 import {
   decodeContent,
   encodeContent,
@@ -68,6 +68,10 @@ const digest = (text: string): string => hash('sha256', text, 'base64url').slice
 const prefixOf = (typeUrl: string, globKey: string): string => digest(`${typeUrl}\0${globKey}`);
 const keyOf = (typeUrl: string, name: ResourceName): string =>
   prefixOf(typeUrl, globKeyOf(name)) + digest(name.key);
+/** Says that all members of a collection are kept: beside them, an empty resource with the name of the glob. */
+const wholeKeyOf = (typeUrl: string, glob: ResourceName, source: string): string =>
+  prefixOf(typeUrl, glob.key) + digest(`${glob.key}\0${source}`);
+const NOTHING = new Uint8Array(0);
 
 export class ContentStore implements LastKnown {
   readonly #options: ContentStoreOptions;
@@ -186,6 +190,23 @@ export class ContentStore implements LastKnown {
     if (!this.#isFrozen) this.#changes.set(keyOf(typeUrl, name), undefined);
   }
 
+  keepWhole(typeUrl: string, glob: ResourceName, sourceId: string): void {
+    const source = this.#options.sourceOf(sourceId);
+    const read = readResource(glob, typeUrl, typeUrl, NOTHING);
+    if (source === undefined || this.#isFrozen || !read.ok) return;
+    const { projection } = read;
+    this.#changes.set(wholeKeyOf(typeUrl, glob, source), { projection, source });
+  }
+
+  isWhole(typeUrl: string, glob: ResourceName, sourceIds: readonly string[]): boolean {
+    return sourceIds.some((id) => {
+      const source = this.#options.sourceOf(id);
+      const kept = source === undefined ? undefined : this.#read(wholeKeyOf(typeUrl, glob, source));
+      // What this process has written is not found: `find` knows the keys of earlier processes.
+      return kept !== undefined && kept.run !== this.#run && !this.#isOld(kept);
+    });
+  }
+
   *find(typeUrl: string, name: ResourceName, sourceIds: readonly string[]): Iterable<Projection> {
     const sources = new Set(sourceIds.map(this.#options.sourceOf));
     const keys = name.isGlob
@@ -194,7 +215,7 @@ export class ContentStore implements LastKnown {
     for (const key of keys) {
       const content = this.#read(key);
       if (!content || !sources.has(content.source) || this.#isOld(content)) continue;
-      yield content.projection;
+      if (!content.projection.name.isGlob) yield content.projection;
     }
   }
 

@@ -147,6 +147,7 @@ export class FederatedClient {
 
   /** Does a failover group serve this name now, with or without its source? */
   isServed(typeUrl: string, name: ResourceName): boolean {
+    if (name.isGlob) return this.#federation.isWatched(typeUrl, name);
     return this.#federation.groupServing(typeUrl, name)?.served(typeUrl, name) !== undefined;
   }
 

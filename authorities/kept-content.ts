@@ -7,7 +7,6 @@ import {
   parseResourceLocator,
   type ResourceLocator,
 } from '../protos/resource-name.js';
-import { TYPE_URL } from '../protos/type-urls.js';
 import { readResource, type Projection } from './core/projection.js';
 
 export interface KeptContent {
@@ -24,7 +23,6 @@ export interface Header {
   readonly typeUrl: string;
   readonly key: string;
   readonly version: string;
-  readonly isRedirect?: true;
   readonly alternatives?: readonly string[];
 }
 
@@ -32,14 +30,13 @@ const DIGEST_BYTES = 32;
 const HEADER_AT = DIGEST_BYTES + 4;
 
 export function encodeContent({ projection, source, run }: KeptContent): Buffer {
-  const { typeUrl, name, version, redirect, alternatives, field } = projection;
+  const { typeUrl, name, version, alternatives, field } = projection;
   const header: Header = {
     run,
     source,
     typeUrl,
     key: name.key,
     version,
-    ...(redirect && { isRedirect: true }),
     ...(alternatives && { alternatives: alternatives.map(formatResourceLocator) }),
   };
   const headerBytes = Buffer.from(JSON.stringify(header));
@@ -65,11 +62,10 @@ export function decodeContent(bytes: Buffer): KeptContent | undefined {
   const rest = bytes.subarray(DIGEST_BYTES);
   const header = headerOf(bytes);
   if (!header || !digestOf(rest).equals(bytes.subarray(0, DIGEST_BYTES))) return undefined;
-  const { run, source, typeUrl, key, version, isRedirect, alternatives = [] } = header;
+  const { run, source, typeUrl, key, version, alternatives = [] } = header;
   const name = nameOfKey(key);
   if (!name) return undefined;
-  const bodyTypeUrl = isRedirect ? TYPE_URL.resourceLocator : typeUrl;
-  const read = readResource(name, typeUrl, bodyTypeUrl, bytes.subarray(bodyAtOf(bytes)));
+  const read = readResource(name, typeUrl, typeUrl, bytes.subarray(bodyAtOf(bytes)));
   if (!read.ok || read.projection.version !== version) return undefined;
   const locators = alternatives.flatMap((text): readonly ResourceLocator[] => {
     const parsed = parseResourceLocator(text);

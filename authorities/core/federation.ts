@@ -311,6 +311,11 @@ export class Federation {
     return this.#groupsWatching(typeUrl, name).every((one) => one.isCurrent(typeUrl, name));
   }
 
+  /** Is this very name or glob watched? */
+  isWatched(typeUrl: string, name: ResourceName): boolean {
+    return this.#watches.get(typeUrl, name.key) !== undefined;
+  }
+
   /** Are the primary sources of a watched name live, and has none of them sent the name or an error for it? */
   isSilentAbout(typeUrl: string, name: ResourceName): boolean {
     return this.#groupsWatching(typeUrl, name).every((one) => one.isSilentAbout(typeUrl, name));

@@ -10,7 +10,8 @@ import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 interface Written {
   readonly collection: string;
   readonly source: string;
-  readonly bytes: Buffer;
+  /** Undefined: a sign that the collection is whole. */
+  readonly bytes: Buffer | undefined;
 }
 
 const collectionOf = (typeUrl: string, name: ResourceName): string =>
@@ -29,6 +30,8 @@ export class ProcessContent implements LastKnown {
   /** Of earlier processes. */
   readonly #earlier: readonly (readonly [key: string, collection: string])[];
   #changes = new Map<string, Written | undefined>();
+  /** The collections that this process had whole: only content of earlier processes is found. */
+  readonly #wholeHere = new Set<string>();
   /** Number of resources that were restored. */
   restored = 0;
 
@@ -51,6 +54,23 @@ export class ProcessContent implements LastKnown {
     this.#changes.set(keyOf(typeUrl, name), undefined);
   }
 
+  keepWhole(typeUrl: string, glob: ResourceName, id: string): void {
+    const source = this.#sourceOf(id);
+    if (source === undefined) return;
+    const collection = collectionOf(typeUrl, glob);
+    const key = `${collection} of ${source}`;
+    this.#wholeHere.add(key);
+    this.#changes.set(key, { collection, source, bytes: undefined });
+  }
+
+  isWhole(typeUrl: string, glob: ResourceName, ids: readonly string[]): boolean {
+    const collection = collectionOf(typeUrl, glob);
+    return ids.some((id) => {
+      const key = `${collection} of ${this.#sourceOf(id)}`;
+      return this.#disk.written.has(key) && !this.#wholeHere.has(key);
+    });
+  }
+
   *find(typeUrl: string, name: ResourceName, ids: readonly string[]): Iterable<Projection> {
     const sources = new Set(ids.map(this.#sourceOf));
     const collection = collectionOf(typeUrl, name);
@@ -60,7 +80,7 @@ export class ProcessContent implements LastKnown {
     for (const key of keys) {
       const written = this.#changes.has(key) ? undefined : this.#disk.written.get(key);
       if (!written || !sources.has(written.source)) continue;
-      const content = decodeContent(written.bytes);
+      const content = written.bytes && decodeContent(written.bytes);
       if (!content) continue;
       this.restored++;
       yield content.projection;

@@ -17,6 +17,7 @@ import {
   RIGHTS_PARTS,
   VARIANT_PARTS,
 } from './extras.js';
+import { CONTENT_MUTATIONS } from './content-mutations.js';
 import { GROUP_MUTATIONS } from './group-mutations.js';
 import type { Mutation, UnitTest } from './mutation.js';
 import { MUTATIONS } from './mutations.js';
@@ -27,7 +28,12 @@ import { SOURCE_MUTATIONS } from './source-mutations.js';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const COPY = join(ROOT, `build-mutant-${process.pid}`);
 const RUNS = 2_000;
-const LATER_MUTATIONS = [...SOURCE_MUTATIONS, ...GROUP_MUTATIONS, ...RIGHTS_MUTATIONS];
+const LATER_MUTATIONS = [
+  ...SOURCE_MUTATIONS,
+  ...GROUP_MUTATIONS,
+  ...RIGHTS_MUTATIONS,
+  ...CONTENT_MUTATIONS,
+];
 /** The other bugs are found in the worlds of their time. */
 const LATER = [
   ...VARIANT_PARTS,

@@ -22,6 +22,7 @@ import { MachineClock } from './clocks.js';
 import { checkEnd, checkLeft } from './end-checks.js';
 import { Directory } from './directory.js';
 import { ContentDisk } from './content-disk.js';
+import { ContentFaults } from './content-faults.js';
 import { Disk } from './disk.js';
 import { ExtraFaults } from './extra-faults.js';
 import { GroupWatch } from './group-watch.js';
@@ -190,6 +191,7 @@ export class Simulation implements Machine, Scene {
     const extraFaults = new ExtraFaults(this);
     const coldFaults = new ColdFaults(this);
     const rightsFaults = new RightsFaults(this);
+    const contentFaults = new ContentFaults(this);
     const answers = new AnswerWatch(this);
     if (this.spec.extras.has('ttls')) startHeartbeats(this);
     workload.start();
@@ -201,6 +203,7 @@ export class Simulation implements Machine, Scene {
     extraFaults.start();
     coldFaults.start();
     rightsFaults.start();
+    contentFaults.start();
     if (this.spec.hasColdRules) answers.start();
     this.#runFor(this.spec.faultsMs);
     workload.stop();
@@ -211,6 +214,7 @@ export class Simulation implements Machine, Scene {
     extraFaults.heal();
     coldFaults.heal();
     rightsFaults.heal();
+    contentFaults.heal();
     this.log('HEALED');
     this.#runFor(ANSWERING_MS);
     answers.stop();

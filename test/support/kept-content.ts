@@ -10,6 +10,16 @@ export class KeptContent implements LastKnown {
     this.#kept.set(`${projection.typeUrl} ${projection.name.key}`, { projection, source });
   }
 
+  readonly #whole = new Map<string, string>();
+
+  keepWhole(typeUrl: string, glob: ResourceName, source: string): void {
+    this.#whole.set(`${typeUrl} ${glob.key}`, source);
+  }
+
+  isWhole(typeUrl: string, glob: ResourceName, sources: readonly string[]): boolean {
+    return sources.includes(this.#whole.get(`${typeUrl} ${glob.key}`) ?? '');
+  }
+
   drop(typeUrl: string, name: ResourceName): void {
     this.#kept.delete(`${typeUrl} ${name.key}`);
   }

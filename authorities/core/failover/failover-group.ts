@@ -205,9 +205,10 @@ export class FailoverGroup {
     });
   }
 
-  /** Is the primary in use and live, and has it answered this name on its present stream? */
+  /** Is the primary in use and live, has it answered this name on its present stream, and is that believed? */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const { source, mapping } = this.#candidate(0);
+    if (this.#resources.isDoubtful) return false;
     const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
     return isAsked && this.#isPrimaryLive(typeUrl, name);
   }

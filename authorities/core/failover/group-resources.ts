@@ -35,8 +35,8 @@ export interface Demand extends Asked {
   isWhole: boolean;
   /** The candidate in use has said that the name is absent, or has sent the collection, which may be empty. */
   isAnswered: boolean;
-  /** The group has looked for content that an earlier process kept. */
-  isRestored: boolean;
+  /** The group has looked for content that an earlier process kept. `whole`: that had all members of the collection. */
+  restored: 'no' | 'some' | 'whole';
 }
 
 /** The candidate whose content is served. */
@@ -112,6 +112,14 @@ export class GroupResources {
     return this.#removals.guardedCount;
   }
 
+  /**
+   * The source in use lacks what the group took over from an earlier process or map, and has confirmed nothing of it. While its
+   * removals are held back, nothing else counts as absent (seed 2980).
+   */
+  get isDoubtful(): boolean {
+    return this.#served.isAllAdopted && (this.#removals.size > 0 || !this.#search.isOver);
+  }
+
   demands(): IterableIterator<Demand> {
     return this.#demands.values();
   }
@@ -150,7 +158,7 @@ export class GroupResources {
       lastErrorCode: undefined,
       isWhole: false,
       isAnswered: false,
-      isRestored: false,
+      restored: 'no',
     };
     this.#demands.set(typeUrl, name.key, demand);
     this.#unanswered.push(demand);
@@ -370,7 +378,7 @@ export class GroupResources {
   /** The same for a new demand. */
   handleUnreachable(demand: Demand): void {
     // What a source of this process has answered is newer than what an earlier process kept.
-    const isOpen = !demand.isRestored && !demand.isAnswered;
+    const isOpen = demand.restored === 'no' && !demand.isAnswered;
     if (this.#lastKnown && isOpen) this.#lastKnown.restore(demand);
     else this.#tellUnavailable(demand);
   }
@@ -393,7 +401,7 @@ export class GroupResources {
   }
 
   #endRestoration(demand: Demand): void {
-    demand.isRestored = true;
+    demand.restored = this.#lastKnown?.isWhole(demand) === true ? 'whole' : 'some';
     const answer = this.#answerOf(demand);
     if (answer) this.#events.push(answer);
     this.#tellUnavailable(demand);
@@ -602,6 +610,8 @@ export class GroupResources {
       this.#events.push(answer);
     }
     const { candidate } = this.#inUse();
+    const isWhole = answer?.kind === 'complete' && candidate.source.facts().live;
+    if (isWhole) this.#lastKnown?.handleWhole(demand, candidate.source.id);
     const isOpen = isIncomplete(candidate, demand) && statusAt(candidate, demand) === 'present';
     if (isOpen) this.#wholeWaits.begin(demand, nowMs);
   }
@@ -617,8 +627,8 @@ export class GroupResources {
     const held = this.#served.holds(typeUrl, name);
     if (status === undefined || status === 'requested') {
       // What an earlier process held is all that can be had, and proves nothing about the rest.
-      const isRestored = demand.isRestored && name.isGlob && held && !source.facts().live;
-      return isRestored
+      const isRestored = demand.restored === 'whole' && !source.facts().live;
+      return isRestored && held
         ? { kind: 'complete', typeUrl, name, isProof: false, status: undefined }
         : undefined;
     }

@@ -17,6 +17,10 @@ export interface LastKnown {
   /** @param source the id of the source that sent the content */
   keep(projection: Projection, source: string): void;
   drop(typeUrl: string, name: ResourceName): void;
+  /** All members of a collection are kept. @param source the id of the source that has sent the last one */
+  keepWhole(typeUrl: string, glob: ResourceName, source: string): void;
+  /** Did an earlier process have all members of the collection? @param sources as in `find` */
+  isWhole(typeUrl: string, glob: ResourceName, sources: readonly string[]): boolean;
   /**
    * @param sources ids: content of other sources is left out
    * @returns the content kept for a name, or for the members of a glob
@@ -25,11 +29,11 @@ export interface LastKnown {
 }
 
 /**
- * May this content outlive the process? Secrets stay in memory, and content with a TTL ends soon. A list also says which names
- * a collection lacks, and a process that has heard of no source cannot know that (seed 477).
+ * May this content outlive the process? Secrets stay in memory, and content with a TTL ends soon. Lists and redirects also say
+ * which names do not exist, and a process that has heard of no source cannot know that (seeds 477, 8305).
  */
-const mayOutlive = ({ typeUrl }: Projection, { expiresAtMs }: SourceEntry): boolean =>
-  typeUrl !== TYPE_URL.secret && !isListType(typeUrl) && expiresAtMs === undefined;
+const mayOutlive = ({ typeUrl, redirect }: Projection, { expiresAtMs }: SourceEntry): boolean =>
+  typeUrl !== TYPE_URL.secret && !isListType(typeUrl) && !redirect && expiresAtMs === undefined;
 
 /**
  * What one group keeps, and what it restores: it looks for the kept content of demanded names, a bounded number of resources in
@@ -55,6 +59,16 @@ export class GroupLastKnown<D extends Asked> {
 
   drop(typeUrl: string, name: ResourceName): void {
     this.#lastKnown.drop(typeUrl, name);
+  }
+
+  /** The group serves all members of the collection; this source has sent the last one. */
+  handleWhole({ typeUrl, name }: Asked, source: string): void {
+    if (typeUrl !== TYPE_URL.secret) this.#lastKnown.keepWhole(typeUrl, name, source);
+  }
+
+  /** Did an earlier process have all members of this collection? */
+  isWhole({ typeUrl, name }: Asked): boolean {
+    return name.isGlob && this.#lastKnown.isWhole(typeUrl, name, this.#sources);
   }
 
   /** Does a demand wait for its kept content? */

@@ -354,7 +354,9 @@ export class DeltaSubscriptions
 
   /** Do claimed names remain whose existence the sources may still tell? */
   get hasOpenClaims(): boolean {
-    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#pendingGlobs);
+    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#pendingGlobs, (glob) =>
+      this.#cache.isCurrent(this.typeUrl, glob.entry.collection.glob),
+    );
   }
 
   isCurrent(key: string): boolean {

@@ -107,8 +107,13 @@ export class SubscribedNames {
    * Do claimed names remain whose existence the sources may still tell?
    *
    * @param pending the next response has the missing members of these collections, if they are proven
+   * @param isCurrent are the sources of this collection live, and have they answered it?
    */
-  hasOpenClaims(possiblyHeld: PossiblyHeld, pending: ReadonlySet<GlobSubscription>): boolean {
+  hasOpenClaims(
+    possiblyHeld: PossiblyHeld,
+    pending: ReadonlySet<GlobSubscription>,
+    isCurrent: (glob: GlobSubscription) => boolean,
+  ): boolean {
     for (const { isClaim, entry } of this.names.values()) {
       if (isClaim && entry.state.kind === 'waiting') return true;
     }
@@ -119,7 +124,9 @@ export class SubscribedNames {
       // collection that is complete without a proof tells nothing more: its source sends no whole
       // sets of the type, or the gateway rejected a member.
       const isOpen = proven ? pending.has(glob) : !complete;
-      if (isOpen && !entry.error && possiblyHeld.hasAny(key)) return true;
+      // The error of an outage stays until the collection is complete (seed 2980).
+      const isOut = entry.error !== undefined && !isCurrent(glob);
+      if (isOpen && !isOut && possiblyHeld.hasAny(key)) return true;
     }
     return false;
   }

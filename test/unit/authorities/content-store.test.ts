@@ -16,7 +16,7 @@ import {
 import { readResource, type Projection } from '../../../authorities/core/projection.js';
 import { formatResourceLocator, parseResourceLocator } from '../../../protos/resource-name.js';
 import { bodyOf } from '../../../protos/resource-field.js';
-import { textLocatorBytes, REDIRECT } from '../../support/collection-messages.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
 import { THING, thing } from '../../support/federation-driver.js';
 import { nameOf } from '../../support/fake-directory.js';
 
@@ -24,8 +24,8 @@ const DAY_MS = 86_400_000;
 const glob = thing('cloud', 'x/*');
 const member = (id: number | string): string => thing('cloud', `x/${id}`);
 
-function content(name: string, body: string | Uint8Array, bodyTypeUrl = THING): Projection {
-  const read = readResource(nameOf(name), THING, bodyTypeUrl, Buffer.from(body));
+function content(name: string, body: string): Projection {
+  const read = readResource(nameOf(name), THING, THING, Buffer.from(body));
   if (!read.ok) throw new Error(read.reason);
   return read.projection;
 }
@@ -78,24 +78,38 @@ t.test('a later process finds names and the members of a collection, as they wer
   t.equal(mode & 0o777, 0o700);
 });
 
-t.test('redirects and the alternatives of references are kept, too', async (t) => {
+t.test('the alternatives of references are kept, too', async (t) => {
   const { start } = await setUp(t);
   const first = await start();
-  const redirect = content(member('r'), textLocatorBytes(thing('other', 'z')), REDIRECT);
   const parsed = parseResourceLocator(`${member('e')}#alt=xdstp://spare/test.v1.Thing/e`);
   const alternatives = parsed.ok ? [parsed.value] : [];
-  first.keep(redirect, 'c');
   first.keep({ ...content(member('a'), 'a'), alternatives }, 'c');
   await first.close();
   const second = await start();
-  const [again] = second.find(THING, nameOf(member('r')), ['c']);
-  t.ok(again?.redirect);
-  t.equal(again?.version, redirect.version);
   const [referring] = second.find(THING, nameOf(member('a')), ['c']);
   t.strictSame(
     referring?.alternatives?.map(formatResourceLocator),
     alternatives.map(formatResourceLocator),
   );
+});
+
+t.test('a collection is whole if an earlier process had it whole from a source that the group has', async (t) => {
+  const { start, found } = await setUp(t);
+  const collection = nameOf(glob);
+  const first = await start();
+  first.keep(content(member(1), 'm1'), 'c');
+  first.keepWhole(THING, collection, 'c');
+  first.keepWhole(THING, collection, 'files');
+  t.notOk(first.isWhole(THING, collection, ['c']), 'not written yet');
+  await first.close();
+  const second = await start();
+  t.ok(second.isWhole(THING, collection, ['d', 'c']));
+  t.notOk(second.isWhole(THING, collection, ['d', 'files']));
+  t.notOk(second.isWhole(TYPE_URL.cluster, collection, ['c']));
+  t.strictSame(found(second, glob), ['m1'], 'the sign is no member');
+  second.keepWhole(THING, collection, 'c');
+  await second.flush();
+  t.notOk(second.isWhole(THING, collection, ['c']), 'what this process adds to it is not found');
 });
 
 t.test(

@@ -1,6 +1,7 @@
 /** Goal: each planted bug of the simulation still changes the code that it names. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
+import { CONTENT_MUTATIONS } from '../../sim/content-mutations.js';
 import { GROUP_MUTATIONS } from '../../sim/group-mutations.js';
 import { MUTATIONS } from '../../sim/mutations.js';
 import { RIGHTS_MUTATIONS } from '../../sim/rights-mutations.js';
@@ -13,6 +14,7 @@ const ALL = [
   ...SOURCE_MUTATIONS,
   ...GROUP_MUTATIONS,
   ...RIGHTS_MUTATIONS,
+  ...CONTENT_MUTATIONS,
 ];
 const root = new URL('../../../../', import.meta.url);
 

@@ -1,0 +1,52 @@
+/** Bugs to plant in what a process does with content of an earlier one. */
+import type { Mutation } from './mutation.js';
+
+const LAST_KNOWN = 'authorities/core/failover/last-known.ts';
+const RESOURCES = 'authorities/core/failover/group-resources.ts';
+
+export const CONTENT_MUTATIONS: readonly Mutation[] = [
+  {
+    title: 'content: lists outlive the process',
+    file: LAST_KNOWN,
+    from: '!isListType(typeUrl) && !redirect',
+    to: '!redirect',
+  },
+  {
+    title: 'content: redirects outlive the process',
+    file: LAST_KNOWN,
+    from: '!isListType(typeUrl) && !redirect',
+    to: '!isListType(typeUrl)',
+  },
+  {
+    title: 'content: a part of a collection is complete',
+    file: RESOURCES,
+    from: "demand.restored = this.#lastKnown?.isWhole(demand) === true ? 'whole' : 'some';",
+    to: "demand.restored = 'whole';",
+  },
+  {
+    title: 'content: a remembered removal is sent on the word of the disk',
+    file: 'gateway/core/cache/resource-cache.ts',
+    from: 'glob.collection.handleComplete(false, this.isCurrent(typeUrl, globName));',
+    to: 'glob.collection.handleComplete(false, true);',
+  },
+  {
+    title: 'content: a source that lacks all of it is believed',
+    file: RESOURCES,
+    from: 'return served.isAllAdopted;',
+    to: 'return false;',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/last-known.test.ts',
+      title: 'a source that returns without any of the restored content has most likely just started',
+    },
+  },
+  {
+    title: 'content: the removal of a resource does not reach the disk',
+    file: RESOURCES,
+    from: 'this.#lastKnown?.drop(typeUrl, name);',
+    to: '',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/last-known.test.ts',
+      title: 'the source that returns changes and removes what it has changed and removed',
+    },
+  },
+];
