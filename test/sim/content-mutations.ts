@@ -36,7 +36,8 @@ export const CONTENT_MUTATIONS: readonly Mutation[] = [
     to: 'return false;',
     unitTest: {
       file: 'test/unit/authorities/core/failover/last-known.test.ts',
-      title: 'a source that returns without any of the restored content has most likely just started',
+      title:
+        'a source that returns without any of the restored content has most likely just started',
     },
   },
   {

@@ -93,24 +93,27 @@ t.test('the alternatives of references are kept, too', async (t) => {
   );
 });
 
-t.test('a collection is whole if an earlier process had it whole from a source that the group has', async (t) => {
-  const { start, found } = await setUp(t);
-  const collection = nameOf(glob);
-  const first = await start();
-  first.keep(content(member(1), 'm1'), 'c');
-  first.keepWhole(THING, collection, 'c');
-  first.keepWhole(THING, collection, 'files');
-  t.notOk(first.isWhole(THING, collection, ['c']), 'not written yet');
-  await first.close();
-  const second = await start();
-  t.ok(second.isWhole(THING, collection, ['d', 'c']));
-  t.notOk(second.isWhole(THING, collection, ['d', 'files']));
-  t.notOk(second.isWhole(TYPE_URL.cluster, collection, ['c']));
-  t.strictSame(found(second, glob), ['m1'], 'the sign is no member');
-  second.keepWhole(THING, collection, 'c');
-  await second.flush();
-  t.notOk(second.isWhole(THING, collection, ['c']), 'what this process adds to it is not found');
-});
+t.test(
+  'a collection is whole if an earlier process had it whole from a source that the group has',
+  async (t) => {
+    const { start, found } = await setUp(t);
+    const collection = nameOf(glob);
+    const first = await start();
+    first.keep(content(member(1), 'm1'), 'c');
+    first.keepWhole(THING, collection, 'c');
+    first.keepWhole(THING, collection, 'files');
+    t.notOk(first.isWhole(THING, collection, ['c']), 'not written yet');
+    await first.close();
+    const second = await start();
+    t.ok(second.isWhole(THING, collection, ['d', 'c']));
+    t.notOk(second.isWhole(THING, collection, ['d', 'files']));
+    t.notOk(second.isWhole(TYPE_URL.cluster, collection, ['c']));
+    t.strictSame(found(second, glob), ['m1'], 'the sign is no member');
+    second.keepWhole(THING, collection, 'c');
+    await second.flush();
+    t.notOk(second.isWhole(THING, collection, ['c']), 'what this process adds to it is not found');
+  },
+);
 
 t.test(
   'content of another source is not found, and that of a source without a target is not kept',

@@ -294,33 +294,39 @@ t.test('a name that is left while it waits to be restored is not served', (t) =>
   t.end();
 });
 
-t.test('a collection of which an earlier process had single members only is not complete (seed 8467)', (t) => {
-  const driver = inOutage(keptBy(COLLECTION, member('1')));
-  const watcher = driver.watching(glob);
-  driver.advance(TRIP_MS);
-  t.strictSame(watcher.take(), [`changed ${member('1')} m1`]);
-  t.end();
-});
+t.test(
+  'a collection of which an earlier process had single members only is not complete (seed 8467)',
+  (t) => {
+    const driver = inOutage(keptBy(COLLECTION, member('1')));
+    const watcher = driver.watching(glob);
+    driver.advance(TRIP_MS);
+    t.strictSame(watcher.take(), [`changed ${member('1')} m1`]);
+    t.end();
+  },
+);
 
-t.test('secrets, lists, redirects and content with a TTL do not outlive the process (invariants 13, 19, 20; seeds 477, 8305)', (t) => {
-  const lastKnown = new KeptContent();
-  const driver = alone({ [a]: 'a1', [b]: 'b1' }, { lastKnown });
-  const secret = 'xdstp://cloud/envoy.extensions.transport_sockets.tls.v3.Secret/s';
-  driver.server('c').set(TYPE_URL.secret, secret, '');
-  driver.watch(secret, new RecordingWatcher(), TYPE_URL.secret);
-  // Without entries: it would say that the collection is empty.
-  const list = 'xdstp://cloud/test.v1.ThingCollection/l';
-  driver.server('c').set(listTypeOf(THING), list, '');
-  driver.watch(list, new RecordingWatcher(), listTypeOf(THING));
-  const redirect = member('r');
-  driver.redirect('c', redirect, b);
-  driver.watching(redirect);
-  driver.watching(a, b);
-  driver.advance(WHOLE_MS);
-  t.strictSame(lastKnown.names, [a, b]);
-  const ttl = { seconds: 10, nanos: 0 };
-  const resource = { name: b, version: '2', body: Buffer.from('b2'), ttl };
-  driver.send('c', { typeUrl: THING, nonce: 'n', resources: [resource] });
-  t.strictSame(lastKnown.names, [a]);
-  t.end();
-});
+t.test(
+  'secrets, lists, redirects and content with a TTL do not outlive the process (invariants 13, 19, 20; seeds 477, 8305)',
+  (t) => {
+    const lastKnown = new KeptContent();
+    const driver = alone({ [a]: 'a1', [b]: 'b1' }, { lastKnown });
+    const secret = 'xdstp://cloud/envoy.extensions.transport_sockets.tls.v3.Secret/s';
+    driver.server('c').set(TYPE_URL.secret, secret, '');
+    driver.watch(secret, new RecordingWatcher(), TYPE_URL.secret);
+    // Without entries: it would say that the collection is empty.
+    const list = 'xdstp://cloud/test.v1.ThingCollection/l';
+    driver.server('c').set(listTypeOf(THING), list, '');
+    driver.watch(list, new RecordingWatcher(), listTypeOf(THING));
+    const redirect = member('r');
+    driver.redirect('c', redirect, b);
+    driver.watching(redirect);
+    driver.watching(a, b);
+    driver.advance(WHOLE_MS);
+    t.strictSame(lastKnown.names, [a, b]);
+    const ttl = { seconds: 10, nanos: 0 };
+    const resource = { name: b, version: '2', body: Buffer.from('b2'), ttl };
+    driver.send('c', { typeUrl: THING, nonce: 'n', resources: [resource] });
+    t.strictSame(lastKnown.names, [a]);
+    t.end();
+  },
+);

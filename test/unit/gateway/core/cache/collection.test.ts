@@ -159,23 +159,26 @@ t.test('an alternative proves no remembered name removed', (t) => {
   t.end();
 });
 
-t.test('an earlier removal counts once the source has answered, a current one at once (seed 5998)', (t) => {
-  const one = collection();
-  for (const id of ['before', 'returns']) bury(one, id, 0);
-  one.forgetContent();
-  t.ok(one.isBuried(cds('g/before')));
-  bury(one, 'now', 5);
-  t.strictSame(buried(one), [cds('g/now')]);
-  one.put(member('returns'));
-  t.notOk(one.isBuried(cds('g/returns')), 'a member that exists again was not removed');
-  const removed = one.names(CDS, 7).removed.map(({ key }) => key);
-  t.strictSame(removed, [cds('g/before'), cds('g/now')], 'the written state has both');
-  one.handleComplete(false, false);
-  t.strictSame(buried(one), [cds('g/now')], 'what an earlier process kept says nothing about it');
-  one.handleComplete(false, true);
-  t.strictSame(buried(one), [cds('g/now'), cds('g/before')]);
-  t.end();
-});
+t.test(
+  'an earlier removal counts once the source has answered, a current one at once (seed 5998)',
+  (t) => {
+    const one = collection();
+    for (const id of ['before', 'returns']) bury(one, id, 0);
+    one.forgetContent();
+    t.ok(one.isBuried(cds('g/before')));
+    bury(one, 'now', 5);
+    t.strictSame(buried(one), [cds('g/now')]);
+    one.put(member('returns'));
+    t.notOk(one.isBuried(cds('g/returns')), 'a member that exists again was not removed');
+    const removed = one.names(CDS, 7).removed.map(({ key }) => key);
+    t.strictSame(removed, [cds('g/before'), cds('g/now')], 'the written state has both');
+    one.handleComplete(false, false);
+    t.strictSame(buried(one), [cds('g/now')], 'what an earlier process kept says nothing about it');
+    one.handleComplete(false, true);
+    t.strictSame(buried(one), [cds('g/now'), cds('g/before')]);
+    t.end();
+  },
+);
 
 t.test(
   'a collection that loses its clients again before it is judged remembers each name once',
