@@ -16,12 +16,20 @@ export const CONTENT_MUTATIONS: readonly Mutation[] = [
     file: LAST_KNOWN,
     from: '!isListType(typeUrl) && !redirect',
     to: '!isListType(typeUrl)',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/last-known.test.ts',
+      title: 'secrets, lists, redirects and content with a TTL do not outlive the process',
+    },
   },
   {
     title: 'content: a part of a collection is complete',
     file: RESOURCES,
     from: "demand.restored = this.#lastKnown?.isWhole(demand) === true ? 'whole' : 'some';",
     to: "demand.restored = 'whole';",
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/last-known.test.ts',
+      title: 'a collection of which an earlier process had single members only is not complete',
+    },
   },
   {
     title: 'content: a remembered removal is sent on the word of the disk',
