@@ -7,7 +7,7 @@ import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { RemovalPolicy } from '../../config/model.js';
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
 import type { ResourceDirectory } from '../../gateway/core/cache/resource-cache.js';
-import type { RpcStatus } from '../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { encodeResourceField } from '../../protos/resource-field.js';
 import {
   isMemberOf,
@@ -71,8 +71,11 @@ export class FakeDirectory implements ResourceDirectory {
   /** These sent something that is no content: a redirect whose target is away, or content that the gateway rejected. */
   readonly undecided = new Set<string>();
 
-  isCurrent(): boolean {
-    return !this.isAway;
+  /** The sources of these collections failed, and have not answered since. */
+  readonly #failed = new Set<string>();
+
+  isCurrent(typeUrl: string, { key }: ResourceName): boolean {
+    return !this.isAway && !this.#failed.has(keyOf(typeUrl, key));
   }
 
   isSilentAbout(_typeUrl: string, { key }: ResourceName): boolean {
@@ -157,6 +160,7 @@ export class FakeDirectory implements ResourceDirectory {
       const { typeUrl, name, watcher, answered } = watch;
       if (answered || !which(name, typeUrl)) continue;
       watch.answered = true;
+      this.#failed.delete(keyOf(typeUrl, name.key));
       if (name.isGlob) {
         for (const member of this.membersOf(typeUrl, name)) this.#tell(watcher, member);
         watcher.onComplete(typeUrl, name, true);
@@ -188,7 +192,10 @@ export class FakeDirectory implements ResourceDirectory {
 
   /** Sends an error for this name or glob now. */
   fail(typeUrl: string, text: string, status: RpcStatus): void {
-    const watches = this.#watches.get(keyOf(typeUrl, nameOf(text).key)) ?? [];
+    const asked = nameOf(text);
+    const key = keyOf(typeUrl, asked.key);
+    if (asked.isGlob && status.code === STATUS_CODE.unavailable) this.#failed.add(key);
+    const watches = this.#watches.get(key) ?? [];
     for (const [watcher, { name }] of watches) watcher.onResourceError(typeUrl, name, status);
   }
 
