@@ -117,7 +117,7 @@ export class GroupResources {
    * removals are held back, nothing else counts as absent (seed 2980).
    */
   get isDoubtful(): boolean {
-    return this.#served.isAllAdopted && (this.#removals.size > 0 || !this.#search.isOver);
+    return this.#served.isAllAdopted && this.#removals.size > 0;
   }
 
   demands(): IterableIterator<Demand> {
@@ -385,12 +385,13 @@ export class GroupResources {
 
   /** Serves what an earlier process kept, in portions, until a candidate responds. */
   #continueRestoration(): void {
-    if (this.#lastKnown?.isRestoring !== true) return;
-    if (this.#inUse().candidate.source.facts().live) this.#lastKnown.stopRestoration();
-    for (const { demand, projection } of this.#lastKnown.continueRestoration(this.#room)) {
+    const lastKnown = this.#lastKnown;
+    if (lastKnown?.isRestoring !== true) return;
+    if (this.#inUse().candidate.source.facts().live) lastKnown.stopRestoration();
+    for (const { demand, projection } of lastKnown.continueRestoration(this.#room)) {
       if (!this.#isCurrent(demand)) continue;
       if (projection) this.#restore(projection);
-      else this.#endRestoration(demand);
+      else this.#endRestoration(demand, lastKnown.isWhole(demand));
     }
   }
 
@@ -400,8 +401,8 @@ export class GroupResources {
     this.#events.push({ kind: 'changed', projection });
   }
 
-  #endRestoration(demand: Demand): void {
-    demand.restored = this.#lastKnown?.isWhole(demand) === true ? 'whole' : 'some';
+  #endRestoration(demand: Demand, isWhole: boolean): void {
+    demand.restored = isWhole ? 'whole' : 'some';
     const answer = this.#answerOf(demand);
     if (answer) this.#events.push(answer);
     this.#tellUnavailable(demand);

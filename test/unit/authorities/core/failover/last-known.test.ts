@@ -20,6 +20,7 @@ import {
 import {
   FederationDriver,
   mapOf,
+  nameOf,
   RecordingWatcher,
   THING,
   WHOLE_MS,
@@ -129,14 +130,17 @@ t.test(
     const driver = inOutage(keptBy(COLLECTION, a, glob), { [member('3')]: 'm3' });
     const watcher = driver.watching(a, glob);
     driver.advance(TRIP_MS);
+    t.notOk(driver.group('cloud').isCurrent(THING, nameOf(a)), 'the source is away');
     driver.server('c').delete(THING, member('3'));
     driver.revive('c');
     driver.advance(10_000);
     t.equal(driver.group('cloud').failover.kind, 'primary');
     t.equal(driver.group('cloud').guardedCount, 3);
     t.equal(watcher.held.size, 3);
+    t.notOk(driver.group('cloud').isCurrent(THING, nameOf(a)), 'other names stay, too (seed 2980)');
     driver.advance(60_000);
     t.equal(watcher.held.size, 0, 'then it is believed');
+    t.ok(driver.group('cloud').isCurrent(THING, nameOf(a)));
     t.end();
   },
 );
@@ -301,6 +305,8 @@ t.test(
     const watcher = driver.watching(glob);
     driver.advance(TRIP_MS);
     t.strictSame(watcher.take(), [`changed ${member('1')} m1`]);
+    t.ok(driver.federation.isWatched(THING, nameOf(glob)), 'its sign on disk is of use');
+    t.notOk(driver.federation.isWatched(THING, nameOf(member('1'))));
     t.end();
   },
 );
