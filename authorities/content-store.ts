@@ -190,12 +190,12 @@ export class ContentStore implements LastKnown {
     if (!this.#isFrozen) this.#changes.set(keyOf(typeUrl, name), undefined);
   }
 
-  keepWhole(typeUrl: string, glob: ResourceName, sourceId: string): void {
+  noteSent(typeUrl: string, glob: ResourceName, sourceId: string, isWhole: boolean): void {
     const source = this.#options.sourceOf(sourceId);
     const read = readResource(glob, typeUrl, typeUrl, NOTHING);
     if (source === undefined || this.#isFrozen || !read.ok) return;
-    const { projection } = read;
-    this.#changes.set(wholeKeyOf(typeUrl, glob, source), { projection, source });
+    const sign = isWhole ? { projection: read.projection, source } : undefined;
+    this.#changes.set(wholeKeyOf(typeUrl, glob, source), sign);
   }
 
   isWhole(typeUrl: string, glob: ResourceName, sourceIds: readonly string[]): boolean {

@@ -54,13 +54,13 @@ export class ProcessContent implements LastKnown {
     this.#changes.set(keyOf(typeUrl, name), undefined);
   }
 
-  keepWhole(typeUrl: string, glob: ResourceName, id: string): void {
+  noteSent(typeUrl: string, glob: ResourceName, id: string, isWhole: boolean): void {
     const source = this.#sourceOf(id);
     if (source === undefined) return;
     const collection = collectionOf(typeUrl, glob);
     const key = `${collection} of ${source}`;
     this.#wholeHere.add(key);
-    this.#changes.set(key, { collection, source, bytes: undefined });
+    this.#changes.set(key, isWhole ? { collection, source, bytes: undefined } : undefined);
   }
 
   isWhole(typeUrl: string, glob: ResourceName, ids: readonly string[]): boolean {

@@ -3,7 +3,7 @@
  * serves it until one of them responds (docs/FAILOVER.md, "Content on disk").
  */
 import { isListType } from '../../../protos/list-collection.js';
-import type { ResourceName } from '../../../protos/resource-name.js';
+import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import type { Projection } from '../projection.js';
 import { Fifo } from '../sources/fifo.js';
@@ -17,8 +17,12 @@ export interface LastKnown {
   /** @param source the id of the source that sent the content */
   keep(projection: Projection, source: string): void;
   drop(typeUrl: string, name: ResourceName): void;
-  /** All members of a collection are kept. @param source the id of the source that has sent the last one */
-  keepWhole(typeUrl: string, glob: ResourceName, source: string): void;
+  /**
+   * A source (its id) has sent all members of a collection.
+   *
+   * @param isWhole whether all of them are kept
+   */
+  noteSent(typeUrl: string, glob: ResourceName, source: string, isWhole: boolean): void;
   /** Did an earlier process have all members of the collection? @param sources as in `find` */
   isWhole(typeUrl: string, glob: ResourceName, sources: readonly string[]): boolean;
   /**
@@ -35,6 +39,8 @@ export interface LastKnown {
 const mayOutlive = ({ typeUrl, redirect }: Projection, { expiresAtMs }: SourceEntry): boolean =>
   typeUrl !== TYPE_URL.secret && !isListType(typeUrl) && !redirect && expiresAtMs === undefined;
 
+const collectionOf = (typeUrl: string, globKey: string): string => `${typeUrl} ${globKey}`;
+
 /**
  * What one group keeps, and what it restores: it looks for the kept content of demanded names, a bounded number of resources in
  * each turn of the event loop.
@@ -43,6 +49,8 @@ export class GroupLastKnown<D extends Asked> {
   readonly #lastKnown: LastKnown;
   readonly #sources: readonly string[];
   readonly #waiting = new Fifo<D>();
+  /** The collections with members that did not outlive the process, by type and key of the glob. */
+  readonly #inPart = new Set<string>();
   /** The content of the first demand that waits. */
   #found: Iterator<Projection> | undefined;
 
@@ -53,17 +61,22 @@ export class GroupLastKnown<D extends Asked> {
 
   /** The group serves this entry of a source (its id), as `projection`. */
   handleServed(projection: Projection, entry: SourceEntry, source: string): void {
+    const { typeUrl, name } = projection;
     if (mayOutlive(projection, entry)) this.#lastKnown.keep(projection, source);
-    else this.drop(projection.typeUrl, projection.name);
+    else {
+      this.#inPart.add(collectionOf(typeUrl, globKeyOf(name)));
+      this.drop(typeUrl, name);
+    }
   }
 
   drop(typeUrl: string, name: ResourceName): void {
     this.#lastKnown.drop(typeUrl, name);
   }
 
-  /** The group serves all members of the collection; this source has sent the last one. */
+  /** The group serves all members of the collection; this source (its id) has sent the last one. */
   handleWhole({ typeUrl, name }: Asked, source: string): void {
-    if (typeUrl !== TYPE_URL.secret) this.#lastKnown.keepWhole(typeUrl, name, source);
+    const isWhole = !this.#inPart.has(collectionOf(typeUrl, name.key));
+    this.#lastKnown.noteSent(typeUrl, name, source, isWhole);
   }
 
   /** Did an earlier process have all members of this collection? */

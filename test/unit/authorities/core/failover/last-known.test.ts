@@ -311,6 +311,22 @@ t.test(
   },
 );
 
+t.test('a collection with a member that does not outlive the process is not complete', (t) => {
+  const lastKnown = new KeptContent();
+  const former = alone(COLLECTION, { lastKnown });
+  former.redirect('c', member('3'), a);
+  former.watching(glob);
+  former.advance(WHOLE_MS);
+  const driver = inOutage(lastKnown);
+  const watcher = driver.watching(glob);
+  driver.advance(TRIP_MS);
+  t.strictSame(watcher.take().toSorted(), [
+    `changed ${member('1')} m1`,
+    `changed ${member('2')} m2`,
+  ]);
+  t.end();
+});
+
 t.test(
   'secrets, lists, redirects and content with a TTL do not outlive the process (invariants 13, 19, 20; seeds 477, 8305)',
   (t) => {
