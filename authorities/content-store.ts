@@ -69,8 +69,8 @@ const prefixOf = (typeUrl: string, globKey: string): string => digest(`${typeUrl
 const keyOf = (typeUrl: string, name: ResourceName): string =>
   prefixOf(typeUrl, globKeyOf(name)) + digest(name.key);
 /** Says that all members of a collection are kept: beside them, an empty resource with the name of the glob. */
-const wholeKeyOf = (typeUrl: string, glob: ResourceName, source: string): string =>
-  prefixOf(typeUrl, glob.key) + digest(`${glob.key}\0${source}`);
+const wholeKeyOf = (typeUrl: string, globKey: string, source: string): string =>
+  prefixOf(typeUrl, globKey) + digest(`${globKey}\0${source}`);
 const NOTHING = new Uint8Array(0);
 
 export class ContentStore implements LastKnown {
@@ -190,18 +190,20 @@ export class ContentStore implements LastKnown {
     if (!this.#isFrozen) this.#changes.set(keyOf(typeUrl, name), undefined);
   }
 
-  noteSent(typeUrl: string, glob: ResourceName, sourceId: string, isWhole: boolean): void {
+  noteWhole(typeUrl: string, globKey: string, sourceId: string, isWhole: boolean): void {
     const source = this.#options.sourceOf(sourceId);
-    const read = readResource(glob, typeUrl, typeUrl, NOTHING);
-    if (source === undefined || this.#isFrozen || !read.ok) return;
-    const sign = isWhole ? { projection: read.projection, source } : undefined;
-    this.#changes.set(wholeKeyOf(typeUrl, glob, source), sign);
+    if (source === undefined || this.#isFrozen) return;
+    const glob = isWhole ? nameOfKey(globKey) : undefined;
+    const sign = glob && readResource(glob, typeUrl, typeUrl, NOTHING);
+    const kept = sign?.ok === true ? { projection: sign.projection, source } : undefined;
+    this.#changes.set(wholeKeyOf(typeUrl, globKey, source), kept);
   }
 
   isWhole(typeUrl: string, glob: ResourceName, sourceIds: readonly string[]): boolean {
     return sourceIds.some((id) => {
       const source = this.#options.sourceOf(id);
-      const kept = source === undefined ? undefined : this.#read(wholeKeyOf(typeUrl, glob, source));
+      const kept =
+        source === undefined ? undefined : this.#read(wholeKeyOf(typeUrl, glob.key, source));
       // What this process has written is not found: `find` knows the keys of earlier processes.
       return kept !== undefined && kept.run !== this.#run && !this.#isOld(kept);
     });

@@ -71,8 +71,8 @@ export interface Method {
 const FIRST_MESSAGE_WITHIN_MS = 10_000;
 
 /**
- * A client gets the headers of a response that takes longer than this before it. Some clients give up a call without
- * headers, although its first message may come much later (tonic's `timeout`). Milliseconds.
+ * If the first response takes longer than this, the server sends the headers without it: some clients give up a call that has no
+ * headers (tonic's `timeout`). Milliseconds.
  */
 const HEADERS_WITHIN_MS = 1_000;
 

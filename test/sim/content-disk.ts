@@ -32,8 +32,6 @@ export class ProcessContent implements LastKnown {
   #changes = new Map<string, Written | undefined>();
   /** The collections that this process had whole: only content of earlier processes is found. */
   readonly #wholeHere = new Set<string>();
-  /** Number of resources that were restored. */
-  restored = 0;
 
   constructor(disk: ContentDisk, sourceOf: (id: string) => string | undefined) {
     this.#disk = disk;
@@ -54,10 +52,10 @@ export class ProcessContent implements LastKnown {
     this.#changes.set(keyOf(typeUrl, name), undefined);
   }
 
-  noteSent(typeUrl: string, glob: ResourceName, id: string, isWhole: boolean): void {
+  noteWhole(typeUrl: string, globKey: string, id: string, isWhole: boolean): void {
     const source = this.#sourceOf(id);
     if (source === undefined) return;
-    const collection = collectionOf(typeUrl, glob);
+    const collection = `${typeUrl} ${globKey}`;
     const key = `${collection} of ${source}`;
     this.#wholeHere.add(key);
     this.#changes.set(key, isWhole ? { collection, source, bytes: undefined } : undefined);
@@ -81,9 +79,7 @@ export class ProcessContent implements LastKnown {
       const written = this.#changes.has(key) ? undefined : this.#disk.written.get(key);
       if (!written || !sources.has(written.source)) continue;
       const content = written.bytes && decodeContent(written.bytes);
-      if (!content) continue;
-      this.restored++;
-      yield content.projection;
+      if (content) yield content.projection;
     }
   }
 

@@ -30,7 +30,7 @@ export const CONTENT_MUTATIONS: readonly Mutation[] = [
     unitTest: {
       file: 'test/unit/authorities/core/failover/last-known.test.ts',
       title:
-        'a collection of which an earlier process had single members only is not complete (seed 8467)',
+        'a collection is not complete if an earlier process had only single members of it (seed 8467)',
     },
   },
   {

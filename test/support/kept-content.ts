@@ -12,8 +12,8 @@ export class KeptContent implements LastKnown {
 
   readonly #whole = new Map<string, string>();
 
-  noteSent(typeUrl: string, glob: ResourceName, source: string, isWhole: boolean): void {
-    this.#whole.set(`${typeUrl} ${glob.key}`, isWhole ? source : '');
+  noteWhole(typeUrl: string, globKey: string, source: string, isWhole: boolean): void {
+    this.#whole.set(`${typeUrl} ${globKey}`, isWhole ? source : '');
   }
 
   isWhole(typeUrl: string, glob: ResourceName, sources: readonly string[]): boolean {

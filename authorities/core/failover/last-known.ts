@@ -18,11 +18,10 @@ export interface LastKnown {
   keep(projection: Projection, source: string): void;
   drop(typeUrl: string, name: ResourceName): void;
   /**
-   * A source (its id) has sent all members of a collection.
-   *
-   * @param isWhole whether all of them are kept
+   * @param source the id of the source that sends the collection
+   * @param isWhole did it send all members, and are all of them kept?
    */
-  noteSent(typeUrl: string, glob: ResourceName, source: string, isWhole: boolean): void;
+  noteWhole(typeUrl: string, globKey: string, source: string, isWhole: boolean): void;
   /** Did an earlier process have all members of the collection? @param sources as in `find` */
   isWhole(typeUrl: string, glob: ResourceName, sources: readonly string[]): boolean;
   /**
@@ -49,7 +48,7 @@ export class GroupLastKnown<D extends Asked> {
   readonly #lastKnown: LastKnown;
   readonly #sources: readonly string[];
   readonly #waiting = new Fifo<D>();
-  /** The collections with members that did not outlive the process, by type and key of the glob. */
+  /** By type and key of the glob: the collections of which a member was not kept. They stay here as long as the group lives. */
   readonly #inPart = new Set<string>();
   /** The content of the first demand that waits. */
   #found: Iterator<Projection> | undefined;
@@ -64,7 +63,9 @@ export class GroupLastKnown<D extends Asked> {
     const { typeUrl, name } = projection;
     if (mayOutlive(projection, entry)) this.#lastKnown.keep(projection, source);
     else {
-      this.#inPart.add(collectionOf(typeUrl, globKeyOf(name)));
+      const globKey = globKeyOf(name);
+      this.#inPart.add(collectionOf(typeUrl, globKey));
+      this.#lastKnown.noteWhole(typeUrl, globKey, source, false);
       this.drop(typeUrl, name);
     }
   }
@@ -76,7 +77,7 @@ export class GroupLastKnown<D extends Asked> {
   /** The group serves all members of the collection; this source (its id) has sent the last one. */
   handleWhole({ typeUrl, name }: Asked, source: string): void {
     const isWhole = !this.#inPart.has(collectionOf(typeUrl, name.key));
-    this.#lastKnown.noteSent(typeUrl, name, source, isWhole);
+    this.#lastKnown.noteWhole(typeUrl, name.key, source, isWhole);
   }
 
   /** Did an earlier process have all members of this collection? */

@@ -100,8 +100,8 @@ t.test(
     const collection = nameOf(glob);
     const first = await start();
     first.keep(content(member(1), 'm1'), 'c');
-    first.noteSent(THING, collection, 'c', true);
-    first.noteSent(THING, collection, 'files', true);
+    first.noteWhole(THING, collection.key, 'c', true);
+    first.noteWhole(THING, collection.key, 'files', true);
     t.notOk(first.isWhole(THING, collection, ['c']), 'not written yet');
     await first.close();
     const second = await start();
@@ -109,10 +109,10 @@ t.test(
     t.notOk(second.isWhole(THING, collection, ['d', 'files']));
     t.notOk(second.isWhole(TYPE_URL.cluster, collection, ['c']));
     t.strictSame(found(second, glob), ['m1'], 'the sign is no member');
-    second.noteSent(THING, collection, 'c', true);
+    second.noteWhole(THING, collection.key, 'c', true);
     await second.flush();
     t.notOk(second.isWhole(THING, collection, ['c']), 'what this process adds to it is not found');
-    second.noteSent(THING, collection, 'c', false);
+    second.noteWhole(THING, collection.key, 'c', false);
     await second.close();
     const third = await start();
     t.notOk(third.isWhole(THING, collection, ['c']), 'not all of it was kept');
