@@ -40,6 +40,9 @@ export interface Message {
   readonly isMore: boolean;
 }
 
+/** Asks the thread for the next piece of a file. */
+export const NEXT_PIECE = null;
+
 const WORKER = new URL('./conversion-worker.js', import.meta.url);
 /** YAML takes some 100 times its size while it is read. */
 const MAX_HEAP_MIB = 2_048;
@@ -126,6 +129,12 @@ export class ConversionThread {
       if (this.#worker !== worker) return;
       const first = isMore ? this.#waiting[0] : this.#waiting.shift();
       first?.take(result, isMore);
+      // In the next turn: this one goes on with all messages that are there.
+      if (isMore) {
+        setImmediate(() => {
+          worker.postMessage(NEXT_PIECE);
+        });
+      }
       if (this.#waiting.length === 0) this.#endWhenIdle(worker);
     });
     const fail = (why: string): void => {

@@ -47,8 +47,8 @@ const MAX_SETTLE_MS = 1_000;
 /** Texts that changed are parsed at once up to this length in all: some 15 ms. Characters. */
 const AT_ONCE_LENGTH = 16_384;
 
-/** Resources of a large load that are given in one turn: some 10 ms. A count. */
-const RESOURCES_PER_PART = 500;
+/** Resources of a large load that are given in one turn: some 5 ms. A count. */
+const RESOURCES_PER_PART = 250;
 
 /** A mount may be lost, or a deployment be under way. */
 const NO_FILE_LEFT =
@@ -205,6 +205,13 @@ export class FilesystemSource {
       });
       return;
     }
+    setImmediate(() => {
+      this.#giveInParts(found);
+    });
+  }
+
+  #giveInParts(found: Found): void {
+    if (this.#isClosed) return;
     const reading = this.#readingOf(found);
     this.#parsed.clear();
     const known = new Set(this.#loaded?.resources);

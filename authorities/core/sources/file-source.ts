@@ -8,8 +8,8 @@ import type { ResourceName } from '../../../protos/resource-name.js';
 import { isMemberOf, isOldStyle } from '../../../protos/resource-name.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../../protos/type-urls.js';
-import { readResource, type Projection } from '../projection.js';
-import { readPublishedName, type PublishingRights } from './published-name.js';
+import { readResource } from '../projection.js';
+import { mayPublish, readPublishedName, type PublishingRights } from './published-name.js';
 import { ENTRY_COST_BYTES, PORTION_BYTES } from './response-portions.js';
 import {
   SourceContents,
@@ -63,8 +63,8 @@ export class FileSource implements Source {
   /** Subscriptions whose answers are given in portions. */
   #answered: SourceSubscription[] = [];
   #answering: Iterator<void> | undefined;
-  /** An unchanged file yields the same objects again, so their projections are reused. */
-  readonly #projected = new WeakMap<FileResource, Projection>();
+  /** An unchanged file yields the same objects again, so they are read once. */
+  readonly #entries = new WeakMap<FileResource, SourceEntry>();
 
   readonly #onInput: () => void;
   readonly #portionBytes: number;
@@ -187,6 +187,10 @@ export class FileSource implements Source {
     resource: FileResource,
   ): { ok: true; entry: SourceEntry } | { ok: false; reason: string; lastGood?: SourceEntry } {
     const { typeUrl: bodyTypeUrl } = resource;
+    const known = this.#entries.get(resource);
+    if (known && mayPublish(bodyTypeUrl, known.projection.name, this.#rights)) {
+      return { ok: true, entry: known };
+    }
     const published = readPublishedName(bodyTypeUrl, resource.name, this.#rights);
     if (!published.ok) return published;
     const { name } = published;
@@ -194,17 +198,15 @@ export class FileSource implements Source {
     // A redirect has the type in its name, not that of its body.
     const isRedirect = bodyTypeUrl === TYPE_URL.resourceLocator && !isOldStyle(name);
     const typeUrl = isRedirect ? TYPE_URL_PREFIX + name.resourceType : bodyTypeUrl;
-    let projection = this.#projected.get(resource);
-    if (!projection) {
-      const projected = readResource(name, typeUrl, bodyTypeUrl, resource.body);
-      if (!projected.ok) {
-        const lastGood = this.#loaded.get(typeUrl)?.get(name.key);
-        return { ...projected, ...(lastGood && { lastGood }) };
-      }
-      ({ projection } = projected);
-      this.#projected.set(resource, projection);
+    const projected = readResource(name, typeUrl, bodyTypeUrl, resource.body);
+    if (!projected.ok) {
+      const lastGood = this.#loaded.get(typeUrl)?.get(name.key);
+      return { ...projected, ...(lastGood && { lastGood }) };
     }
-    return { ok: true, entry: { projection, upstreamVersion: projection.version } };
+    const { projection } = projected;
+    const entry = { projection, upstreamVersion: projection.version };
+    this.#entries.set(resource, entry);
+    return { ok: true, entry };
   }
 
   /** Portions of answers are left. Call `continueResponse` soon. */

@@ -99,21 +99,36 @@ function withKept(
   read: readonly FileResource[],
   before: readonly FileResource[],
 ): readonly FileResource[] {
-  const names = new Set(read.map(keyOf));
-  return [...read, ...before.filter((resource) => !names.has(keyOf(resource)))];
+  const names = new Names();
+  for (const resource of read) names.add(resource);
+  return [...read, ...before.filter((resource) => !names.has(resource))];
 }
 
-const keyOf = ({ typeUrl, name }: FileResource): string => `${typeUrl} ${name}`;
+/** Names by type. */
+class Names {
+  readonly #byType = new Map<string, Set<string>>();
+
+  /** @returns whether the name is new */
+  add({ typeUrl, name }: FileResource): boolean {
+    let names = this.#byType.get(typeUrl);
+    if (!names) this.#byType.set(typeUrl, (names = new Set()));
+    return names.size !== names.add(name).size;
+  }
+
+  has({ typeUrl, name }: FileResource): boolean {
+    return this.#byType.get(typeUrl)?.has(name) === true;
+  }
+}
 
 function withoutDuplicates(
   resources: readonly FileResource[],
   problems: string[],
 ): readonly FileResource[] {
-  const seen = new Set<string>();
+  const seen = new Names();
   return resources.filter((resource) => {
-    const key = keyOf(resource);
-    if (seen.has(key))
+    const isNew = seen.add(resource);
+    if (!isNew)
       problems.push(`${resource.name}: in two files; the first in alphabetical order counts`);
-    return seen.size !== seen.add(key).size;
+    return isNew;
   });
 }

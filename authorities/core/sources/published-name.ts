@@ -3,6 +3,7 @@
  * 11).
  */
 import {
+  isOldStyle,
   isXdstp,
   oldStyleName,
   parseResourceName,
@@ -25,6 +26,14 @@ export interface PublishingRights {
 export type PublishedName =
   | { readonly ok: true; readonly name: ResourceName }
   | { readonly ok: false; readonly reason: string };
+
+/** Whether the rights, which a new map may change, still include a name that was read under them before. */
+export const mayPublish = (
+  typeUrl: string,
+  name: ResourceName,
+  { mayServe, oldStyle }: PublishingRights,
+): boolean =>
+  oldStyle && isOldStyle(name) ? oldStyle.mayServe(typeUrl) : mayServe(name.authority);
 
 export function readPublishedName(
   typeUrl: string,

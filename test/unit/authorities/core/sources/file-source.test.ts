@@ -358,3 +358,25 @@ t.test('a file may hold a redirect; its name gives the type (TP1 redirects)', (t
   t.equal(driver.watching(a).held.get(a), 'target');
   t.end();
 });
+
+t.test('a resource of an unchanged file is checked again when the rights may have changed', (t) => {
+  const xdstp = resource(a);
+  const oldStyle = resource('old');
+  const may = { xdstp: true, oldStyle: true };
+  const rights = {
+    mayServe: () => may.xdstp,
+    oldStyle: { scope: '', mayServe: () => may.oldStyle },
+  };
+  const read = (source: FileSource): readonly string[] =>
+    source.handleLoaded({ resources: [xdstp, oldStyle], nowMs: 0 }).map(({ name }) => name);
+  const source = new FileSource('f', rights, () => undefined);
+  t.strictSame(read(source), []);
+  t.strictSame(read(source), []);
+  may.oldStyle = false;
+  t.strictSame(read(source), ['old']);
+  may.xdstp = false;
+  t.strictSame(read(source), [a, 'old']);
+  may.oldStyle = true;
+  t.strictSame(read(source), [a]);
+  t.end();
+});
