@@ -2,7 +2,7 @@
 import type { Candidate, FailoverGroup, FederationView } from '../../authorities/index.js';
 import type { AuthoritySpec } from '../../config/model.js';
 import { wallTime } from '../clock.js';
-import { groupedBy } from '../core/grouped-by.js';
+import { groupedBy } from '../grouped-by.js';
 import { inSlices, jsonPieces } from './pieces.js';
 import { jsonText, type AdminContext, type Reply } from './reply.js';
 import { detailsOf, type DetailsOf, type SourceDetails } from './source-details.js';

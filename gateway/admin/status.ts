@@ -3,7 +3,7 @@ import type { FailoverGroup, FederationView, NodeGroup } from '../../authorities
 import { shortTypeOf } from '../../protos/type-urls.js';
 import type { ClientStream } from '../clients/client-stream.js';
 import type { SubscriptionsView } from '../core/session/stream-session.js';
-import { groupedBy } from '../core/grouped-by.js';
+import { groupedBy } from '../grouped-by.js';
 import { identityText } from '../core/rights/requester.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';

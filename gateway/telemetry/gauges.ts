@@ -1,6 +1,6 @@
 /** Gauges: read from the state machines for each scrape instead of being updated with each event. */
 import { FAILOVER_STATES, sourceNameOf, type FailoverGroup } from '../../authorities/index.js';
-import { groupedBy } from '../core/grouped-by.js';
+import { groupedBy } from '../grouped-by.js';
 import { QUOTAS } from '../core/quotas/limits.js';
 import { MEMORY_LEVELS } from '../core/quotas/memory-level.js';
 import type { GatewayView } from '../gateway-view.js';

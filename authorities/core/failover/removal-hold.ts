@@ -29,6 +29,10 @@ interface Review<Name extends { readonly key: string }> {
   readonly guarded: Held<Name>[];
   readonly kept: Held<Name>[];
   open: number;
+  /** Lower bound of the deadlines of those that stay open or guarded. */
+  soonestMs: number;
+  /** Removals were added since it began. */
+  hasGrown: boolean;
 }
 
 export interface DueRemovals<Name extends { readonly key: string } = ResourceName> {
@@ -100,6 +104,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     if (this.#held.has(typeUrl, name.key)) return;
     this.#held.set(typeUrl, name.key, { typeUrl, name, dueMs, state: 'fresh' });
     this.#soonestMs = Math.min(this.#soonestMs, dueMs);
+    if (this.#review) this.#review.hasGrown = true;
   }
 
   /** The name is present again. @returns whether it was held. */
@@ -135,7 +140,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     let guarded: DueRemovals<Name>['guarded'];
     let kept: DueRemovals<Name>['kept'] = [];
     if (this.#review || nowMs >= this.#soonestMs) {
-      this.#review ??= { left: this.#held.values(), fresh: [], guarded: [], kept: [], open: 0 };
+      this.#review ??= this.#begin();
       if (this.#look(this.#review, nowMs, open, room)) {
         kept = this.#keep(this.#review);
         guarded = this.#judge(this.#review, total(), nowMs, open);
@@ -143,6 +148,19 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
       }
     }
     return { due: this.#takeReleased(room), guarded, kept };
+  }
+
+  #begin(): Review<Name> {
+    const left = this.#held.values();
+    return {
+      left,
+      fresh: [],
+      guarded: [],
+      kept: [],
+      open: 0,
+      soonestMs: Infinity,
+      hasGrown: false,
+    };
   }
 
   /** @returns whether all have been looked at */
@@ -160,6 +178,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
       // Also what the guard held back: its source may have been lost since.
       const isOpen = (held.state === 'fresh' || isDue) && open?.isOpen(held) === true;
       if (isOpen && isDue) held.dueMs = open.againAtMs;
+      if (isOpen || !isDue) review.soonestMs = Math.min(review.soonestMs, held.dueMs);
       if (held.state === 'fresh' && isOpen) review.open++;
       else if (held.state === 'fresh') review.fresh.push(held);
       else if (held.state === 'guarded' && (!isDue || isOpen)) review.guarded.push(held);
@@ -185,24 +204,34 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     // Some may have come again since they were looked at.
     const fresh = review.fresh.filter(({ state }) => state === 'fresh');
     const going = fresh.length + review.guarded.filter(({ state }) => state === 'guarded').length;
-    const due = fresh.filter(({ dueMs }) => dueMs <= nowMs);
+    const isAnyDue = fresh.some(({ dueMs }) => dueMs <= nowMs);
     const isTriggered = triggersGuard(this.#guard, going, total);
     const mayBe = going + review.open + (open?.undecided?.() ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
-    const isGuarded = isTriggered && due.length > 0;
-    if (isGuarded) {
-      for (const held of fresh) {
+    const isGuarded = isTriggered && isAnyDue;
+    const areOpen = open && !isTriggered && triggersGuard(this.#guard, mayBe, total);
+    let { soonestMs } = review;
+    for (const held of fresh) {
+      const isDue = held.dueMs <= nowMs;
+      if (isGuarded) {
         held.state = 'guarded';
         held.dueMs = untilMs;
-      }
-    } else if (open && !isTriggered && triggersGuard(this.#guard, mayBe, total)) {
-      for (const held of due) held.dueMs = open.againAtMs;
-    } else for (const held of due) this.#release(held);
-    this.#soonestMs = Infinity;
-    for (const { state, dueMs } of this.#held.values()) {
-      if (state !== 'released') this.#soonestMs = Math.min(this.#soonestMs, dueMs);
+      } else if (isDue && !areOpen) {
+        this.#release(held);
+        continue;
+      } else if (isDue && areOpen) held.dueMs = open.againAtMs;
+      soonestMs = Math.min(soonestMs, held.dueMs);
     }
+    this.#soonestMs = review.hasGrown ? this.#soonestOfAll() : soonestMs;
     return isGuarded ? { names: fresh.length, untilMs } : undefined;
+  }
+
+  #soonestOfAll(): number {
+    let soonestMs = Infinity;
+    for (const { state, dueMs } of this.#held.values()) {
+      if (state !== 'released') soonestMs = Math.min(soonestMs, dueMs);
+    }
+    return soonestMs;
   }
 
   #release(held: Held<Name>): void {

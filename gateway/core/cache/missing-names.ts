@@ -6,7 +6,6 @@
 import { Fifo, RemovalHold, TurnRoom, type HeldName } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import { groupedBy } from '../grouped-by.js';
 import type { Collection } from './collection.js';
 
 /** A subscribed glob or list. */
@@ -18,8 +17,8 @@ interface Remembering {
 }
 
 export interface MissingNamesOptions<Glob extends Remembering> {
-  /** All subscribed globs and lists. */
-  readonly globs: () => Iterable<Glob>;
+  /** The subscribed globs and lists of an authority. */
+  readonly globsOf: (authority: string) => Iterable<Glob>;
   readonly globOf: (typeUrl: string, glob: ResourceName) => Glob | undefined;
   /** Does the state of this glob come from sources that are connected now? */
   readonly isCurrent: (typeUrl: string, glob: ResourceName) => boolean;
@@ -74,18 +73,11 @@ const MAX_GROWTH_MS = 60_000;
 /** A removal whose source was lost before the decision is examined again after this time. */
 const AGAIN_MS = 2_000;
 /** Removals in one turn of the event loop. A look at a name counts as a part of one. A count. */
-const REMOVED_PER_TURN = 1_000;
+const REMOVED_PER_TURN = 300;
 /** To judge an authority, and to log that its names are held back, costs as much as to remove this many. */
 const JUDGE = 8;
 /** To hold back a name costs as much as to remove this many. */
 const HOLD = 1 / 4;
-
-/** One turn of the event loop. */
-interface Turn<Glob> {
-  readonly nowMs: number;
-  /** The subscribed globs and lists of an authority. */
-  readonly globsOf: (authority: string) => readonly Glob[];
-}
 
 export class MissingNames<Glob extends Remembering> {
   readonly #options: MissingNamesOptions<Glob>;
@@ -132,13 +124,12 @@ export class MissingNames<Glob extends Remembering> {
   /** @returns whether more is due: call it again in the next turn */
   handleTimer(nowMs: number): boolean {
     this.#room.refill();
-    const turn = { nowMs, globsOf: groupsOf(this.#options.globs) };
     for (const [authority, missing] of this.#byAuthority) {
       if (deadlineMsOf(missing) > nowMs) continue;
       if (!this.#room.take(JUDGE) || !this.#holdFindings(missing)) return true;
-      this.#removeDue(authority, missing, turn);
+      this.#removeDue(authority, missing, nowMs);
       if (missing.hold.isBusy) return true;
-      if (missing.hold.size === 0) this.#endDoubts(authority, turn);
+      if (missing.hold.size === 0) this.#endDoubts(authority);
     }
     return false;
   }
@@ -159,13 +150,8 @@ export class MissingNames<Glob extends Remembering> {
     return true;
   }
 
-  #removeDue(
-    authority: string,
-    { hold, waitMs, sinceMs, grewMs }: Missing,
-    turn: Turn<Glob>,
-  ): void {
-    const { isCurrent, globOf, onHeldBack, onRemoved } = this.#options;
-    const { nowMs, globsOf } = turn;
+  #removeDue(authority: string, { hold, waitMs, sinceMs, grewMs }: Missing, nowMs: number): void {
+    const { isCurrent, globOf, globsOf, onHeldBack, onRemoved } = this.#options;
     const quietMs = grewMs + waitMs;
     const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
     const undecided = (): number => sum(globsOf(authority), undecidedIn);
@@ -193,9 +179,9 @@ export class MissingNames<Glob extends Remembering> {
     }
   }
 
-  #endDoubts(authority: string, { globsOf }: Turn<Glob>): void {
+  #endDoubts(authority: string): void {
     this.#byAuthority.delete(authority);
-    for (const entry of globsOf(authority)) this.#endDoubt(entry);
+    for (const entry of this.#options.globsOf(authority)) this.#endDoubt(entry);
   }
 
   #endDoubt(entry: Glob | undefined): void {
@@ -210,8 +196,11 @@ function deadlineMsOf({ findings, hold }: Missing): number {
   return Math.min(findings.first?.dueMs ?? Infinity, hold.nextDeadlineMs() ?? Infinity);
 }
 
-const sum = <T>(all: readonly T[], count: (one: T) => number): number =>
-  all.reduce((total, one) => total + count(one), 0);
+function sum<T>(all: Iterable<T>, count: (one: T) => number): number {
+  let total = 0;
+  for (const one of all) total += count(one);
+  return total;
+}
 
 /**
  * Number of names of a collection that exist or that the source is known to lack. If the source can
@@ -225,14 +214,3 @@ const undecidedIn = ({
   collection: { complete, nameCount, members },
   error,
 }: Remembering): number => (complete || error !== undefined ? 0 : nameCount - members.size);
-
-/** @returns a function that groups the globs when it is first called: that takes long with thousands of them */
-function groupsOf<Glob extends Remembering>(
-  globs: () => Iterable<Glob>,
-): (authority: string) => readonly Glob[] {
-  let groups: Map<string, Glob[]> | undefined;
-  return (authority) => {
-    groups ??= groupedBy(globs(), ({ collection }) => collection.glob.authority);
-    return groups.get(authority) ?? [];
-  };
-}

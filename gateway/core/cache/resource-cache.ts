@@ -103,6 +103,7 @@ export class ResourceCache implements ResourceWatcher {
   readonly #options: CacheOptions;
   readonly #names = new TypedMap<NameEntry>();
   readonly #globs = new TypedMap<GlobEntry>();
+  readonly #globsByAuthority = new Map<string, Set<GlobEntry>>();
   /** The lists among the globs. Members of a list may have any name. */
   readonly #lists = new Set<GlobEntry>();
   /**
@@ -129,7 +130,7 @@ export class ResourceCache implements ResourceWatcher {
     });
     this.fallbacks = new Fallbacks(options.leastMaxMessageBytes ?? Infinity);
     this.#missing = new MissingNames({
-      globs: () => this.#globs.values(),
+      globsOf: (authority) => this.#globsByAuthority.get(authority) ?? [],
       globOf: (typeUrl, { key }) => this.#globs.get(typeUrl, key),
       isCurrent: (typeUrl, glob) => directory.isCurrent(typeUrl, glob),
       onHeldBack: options.onHeldBack,
@@ -286,6 +287,7 @@ export class ResourceCache implements ResourceWatcher {
       const collection = this.#dormant.take(typeUrl, glob) ?? new Collection(glob, this.#options);
       entry = { typeUrl, collection, subscribers: new Set(), payer, error: undefined };
       this.#globs.set(typeUrl, glob.key, entry);
+      this.#globsOf(glob.authority).add(entry);
       this.#countAsked(typeUrl, glob, 1);
       payer?.changeUpstream(1);
       if (isListName(typeUrl, glob)) this.#lists.add(entry);
@@ -373,7 +375,7 @@ export class ResourceCache implements ResourceWatcher {
     const isNoted = this.#options.onHeld !== undefined || typeUrl === TYPE_URL.cluster;
     const isList = this.#lists.has(entry);
     const forget = isNoted && isList ? this.#forgetting(collection) : NOTHING;
-    this.#globs.delete(typeUrl, collection.glob.key);
+    this.#deleteGlob(entry);
     this.#countAsked(typeUrl, collection.glob, -1);
     this.#lists.delete(entry);
     this.#collectionChanges++;
@@ -385,6 +387,20 @@ export class ResourceCache implements ResourceWatcher {
       this.#dormant.add({ typeUrl, collection, untilMs });
     }
     this.#directory.unwatch(typeUrl, collection.glob, this, leftMs);
+  }
+
+  #globsOf(authority: string): Set<GlobEntry> {
+    let globs = this.#globsByAuthority.get(authority);
+    if (!globs) this.#globsByAuthority.set(authority, (globs = new Set()));
+    return globs;
+  }
+
+  #deleteGlob(entry: GlobEntry): void {
+    const { glob } = entry.collection;
+    this.#globs.delete(entry.typeUrl, glob.key);
+    const globs = this.#globsOf(glob.authority);
+    globs.delete(entry);
+    if (globs.size === 0) this.#globsByAuthority.delete(glob.authority);
   }
 
   #forgetDeparted(): void {

@@ -48,7 +48,8 @@ function setUp(globs: readonly Glob[]) {
   const heldBack: HeldBack[] = [];
   const facts = { isCurrent: true, subscribed: globs };
   const names = new MissingNames<Glob>({
-    globs: () => facts.subscribed,
+    globsOf: (wanted) =>
+      facts.subscribed.filter(({ collection }) => collection.glob.authority === wanted),
     globOf: (_typeUrl, { key }) =>
       facts.subscribed.find(({ collection }) => collection.glob.key === key),
     isCurrent: () => facts.isCurrent,

@@ -223,6 +223,25 @@ t.test(
   },
 );
 
+t.test('missing names whose last client left are remembered further, and not removed', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const members = [cds('g/gone')];
+  cache.restoreCollections([{ typeUrl: CDS, glob: GLOB, members, removed: [], knownAtMs: 0 }], 0);
+  const glob = cache.subscribeGlob(CDS, GLOB, client);
+  directory.answer();
+  t.equal(cache.nextDeadlineMs(), SWITCH_WAIT_MS);
+  cache.unsubscribeGlob(glob, client, 'unsubscribed', 0);
+  cache.handleTimer(LIMITS.unsubscribedLingerMs);
+  t.equal(cache.globCount, 0);
+  t.notOk(cache.handleTimer(LIMITS.unsubscribedLingerMs + SWITCH_WAIT_MS));
+  t.strictSame(
+    [...cache.collectionNames(0)].map((names) => names.members),
+    [members],
+  );
+  t.end();
+});
+
 t.test('changes of names are counted, changes of content are not', (t) => {
   const { directory, cache } = setUp();
   const client = new Counting();
