@@ -70,6 +70,10 @@ export function resourceFromJson(
   }
 }
 
+/** Prepares a conversion of the type, a part of the work with each step (`LazyRegistry.decoding`). */
+export const preparing = (typeUrl: string): Generator<void> =>
+  envoyRegistry().decoding(messageOf(typeUrl));
+
 /**
  * The bytes of an `Any` → proto3 JSON with `@type` and snake_case names, for dumps. A resource or nested
  * `Any` that has an unknown type or does not parse appears as its type and size. A Secret appears as its

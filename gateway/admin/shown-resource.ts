@@ -1,6 +1,6 @@
 /** Resources as operators see them: without secrets. Another thread converts a large one. */
 import { conversions, type Projection } from '../../authorities/index.js';
-import { resourceFromJson, resourceToJson } from '../../protos/json-resources.js';
+import { preparing, resourceFromJson, resourceToJson } from '../../protos/json-resources.js';
 import { LARGE_RESOURCE } from '../../protos/large-resource.js';
 import { bodyOf } from '../../protos/resource-field.js';
 
@@ -15,8 +15,10 @@ const underWay: Readonly<Record<Form, Map<Projection, Promise<Uint8Array | Error
 /** @returns proto3 JSON with `@type` and snake_case names, as `resourceToJson` makes it */
 export async function shownJson(projection: Projection): Promise<string> {
   const { typeUrl, field } = projection;
-  if (field.bodyLength <= LARGE_RESOURCE)
+  if (field.bodyLength <= LARGE_RESOURCE) {
+    await prepareInTurns(typeUrl);
     return JSON.stringify(resourceToJson(typeUrl, bodyOf(field)));
+  }
   const shown = await shownElsewhere(projection, 'json');
   if (!(shown instanceof Error))
     return Buffer.from(shown.buffer, shown.byteOffset, shown.length).toString();
@@ -30,11 +32,18 @@ export async function shownJson(projection: Projection): Promise<string> {
 export async function shownBody(projection: Projection): Promise<Uint8Array | undefined> {
   const { typeUrl, field } = projection;
   if (field.bodyLength <= LARGE_RESOURCE) {
+    await prepareInTurns(typeUrl);
     const read = resourceFromJson(resourceToJson(typeUrl, bodyOf(field)));
     return read.ok ? read.body : undefined;
   }
   const shown = await shownElsewhere(projection, 'body');
   return shown instanceof Error ? undefined : shown;
+}
+
+/** The first resource of a type: the types that it may contain are read one file in each turn of the event loop. */
+async function prepareInTurns(typeUrl: string): Promise<void> {
+  const steps = preparing(typeUrl);
+  while (steps.next().done === false) await new Promise(setImmediate);
 }
 
 async function shownElsewhere(projection: Projection, as: Form): Promise<Uint8Array | Error> {
