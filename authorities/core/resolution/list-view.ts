@@ -44,11 +44,13 @@ export interface Nesting {
 /** Reading this much takes some 10 ms of CPU; 10,000 entries have at least 500,000 bytes. */
 const LONG_LIST_BYTES = 128 * 1_024;
 
-/** Entries of a list that are read or left in one turn of the event loop, some 3 ms of CPU. A count. */
-const ENTRIES_PER_TURN = 250;
+/** Entries of a list that are read or left in one turn of the event loop, some 1 ms of CPU. A count. */
+const ENTRIES_PER_TURN = 100;
 
 /** A long list is not read again for this time. Further content replaces what waits. Milliseconds. */
 const LONG_LIST_PAUSE_MS = 1_000;
+
+const isLong = ({ field }: Projection): boolean => field.bodyLength >= LONG_LIST_BYTES;
 
 export class ListView implements ResourceWatcher, EntryOwner {
   readonly typeUrl: string;
@@ -169,9 +171,13 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   onChanged(projection: Projection): void {
     this.#content = projection;
-    // A list that changes while it is read would otherwise never be read to its end.
-    if (this.#reading || this.#port.nowMs() < this.#nextReadMs) this.#postpone(true);
-    else this.#read(projection);
+    const nowMs = this.#port.nowMs();
+    // A list that changes while it is read would otherwise never be read to its end. A long one is read in the next turn: in this
+    // one, it was taken from its source.
+    if (this.#reading || nowMs < this.#nextReadMs || isLong(projection)) {
+      this.#nextReadMs = Math.max(nowMs, this.#nextReadMs);
+      this.#postpone(true);
+    } else this.#read(projection);
   }
 
   #postpone(isPostponed: boolean): void {
@@ -181,7 +187,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   #read(projection: Projection): void {
     this.#postpone(false);
-    if (projection.field.bodyLength >= LONG_LIST_BYTES) {
+    if (isLong(projection)) {
       this.#nextReadMs = this.#port.nowMs() + LONG_LIST_PAUSE_MS;
     }
     this.#nesting.handleChanged(this);
