@@ -5,7 +5,7 @@
  */
 
 /** Some 8 ms. Groups with fewer names move in one turn. */
-export const MOVED_NAMES_PER_TURN = 500;
+export const MOVED_NAMES_PER_TURN = 250;
 
 export class TurnRoom {
   readonly #names: number;

@@ -8,7 +8,7 @@ import type { InPortions, ReceivedResponse } from './source-stream.js';
 /** The cost of one entry of a response beside its bytes, as if it were so many bytes more. */
 export const ENTRY_COST_BYTES = 1_024;
 /** Some milliseconds. */
-export const PORTION_BYTES = 256 * 1_024;
+export const PORTION_BYTES = 128 * 1_024;
 
 /** A smaller response is decoded at once. Bytes. */
 export const DECODED_AT_ONCE_BYTES = 64 * 1_024;

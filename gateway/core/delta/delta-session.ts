@@ -51,7 +51,7 @@ export interface SessionOptions extends StreamSessionOptions {
 
 /** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
-const MAX_REMOVALS_PER_RESPONSE = 10_000;
+const MAX_REMOVALS_PER_RESPONSE = 2_000;
 const NO_AUTHORITY = '(none)';
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const SILENT_TYPES: ReadonlySet<string> = new Set([

@@ -265,14 +265,14 @@ t.test('a wait without a response does not shorten the next one', (t) => {
 t.test('more removals than fit one response go in several, each name once', (t) => {
   const instance = new Instance();
   const client = instance.connect();
-  const ids = Array.from({ length: 10_001 }, (_, id) => `g/${id}`);
+  const ids = Array.from({ length: 4_001 }, (_, id) => `g/${id}`);
   for (const id of [...ids, 'g/stays']) instance.directory.put(SDS, sds(id), 'v1');
   client.subscribe(SDS, sds('g/*'));
   instance.directory.answer();
   client.settle();
   for (const id of ids) instance.directory.remove(SDS, sds(id));
   const removed = client.settle().map((one) => one.removed.length);
-  t.strictSame(removed, [10_000, 1]);
+  t.strictSame(removed, [2_000, 2_000, 1]);
   t.end();
 });
 
