@@ -164,9 +164,12 @@ export class BoundedHttp {
   /** Node's server has taken the connection. */
   readonly #bound = (socket: Socket): void => {
     const peer = peerOf(socket);
-    boundRequests(socket, () => {
-      const connection = this.#connections.get(peer);
-      return connection === undefined || connection.unanswered < MAX_PIPELINED;
+    boundRequests(socket, {
+      mayTake: () => {
+        const connection = this.#connections.get(peer);
+        return connection === undefined || connection.unanswered < MAX_PIPELINED;
+      },
+      isDribble: (bytes) => this.#connections.get(peer)?.reading.notePart(bytes) === true,
     });
   };
 
@@ -205,7 +208,6 @@ export class BoundedHttp {
     // Unread, the body would block the connection.
     let bodyBytes = 0;
     request.on('data', (chunk: Buffer) => {
-      connection?.reading.noteEvent();
       bodyBytes += chunk.length;
       if (bodyBytes > MAX_BODY_BYTES) socket.destroy();
     });

@@ -17,7 +17,7 @@ import {
 import type { Turns } from '../../authorities/index.js';
 import { acceptInTurns } from './accept-in-turns.js';
 import { closeInTurns, endAfterResponses } from './connection-end.js';
-import { protocolOf, readPreface, type Protocol } from './connection-preface.js';
+import { isFlood, protocolOf, readPreface, type Protocol } from './connection-preface.js';
 import type { TlsMaterial } from './tls-files.js';
 
 /** How a connection goes on after its first bytes. */
@@ -189,7 +189,8 @@ export class ClientListener {
     } else if (kind === 'http2') {
       // Node refuses HTTP/2 over TLS without ALPN, which a balancer that encrypts again may send.
       if (socket instanceof TLSSocket) socket.alpnProtocol = 'h2';
-      this.#options.onHttp2(socket);
+      if (furtherBytes > 0 && beginsWithFlood(socket)) socket.destroy();
+      else this.#options.onHttp2(socket);
     } else {
       endAfterResponses(socket);
       this.#options.onHttp1(socket);
@@ -204,6 +205,14 @@ export class ClientListener {
       socket.destroy();
     }
   }
+}
+
+/** What Node has read of the connection stays in the socket. */
+function beginsWithFlood(socket: Socket): boolean {
+  const firstBytes = socket.read() as Buffer | null;
+  if (!firstBytes) return false;
+  socket.unshift(firstBytes);
+  return isFlood(firstBytes);
 }
 
 /** For errors that end a connection, which its 'close' event reports. */

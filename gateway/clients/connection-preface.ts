@@ -17,6 +17,25 @@ export function protocolOf(firstBytes: Buffer): Protocol | undefined {
   return start.length < PREFACE.length ? undefined : 'http2';
 }
 
+/** The whole preface, and the head of a frame: its length in 3 bytes, type, flags and stream (RFC 9113, 4.1). Bytes. */
+const PREFACE_LENGTH = 24;
+const FRAME_HEAD_LENGTH = 9;
+
+/**
+ * Frames that come with the preface. Node handles all of them in one turn of the event loop, and makes an error of each bad one:
+ * 3,800 PING frames that acknowledge nothing kept it for up to 100 ms. A client that opens 300 streams at once stays below. A count.
+ */
+const MAX_FIRST_FRAMES = 1_000;
+
+/** @param firstBytes of an HTTP/2 connection, with the preface */
+export function isFlood(firstBytes: Buffer): boolean {
+  let frames = 0;
+  for (let at = PREFACE_LENGTH; at + FRAME_HEAD_LENGTH <= firstBytes.length; frames++) {
+    at += FRAME_HEAD_LENGTH + firstBytes.readUIntBE(at, 3);
+  }
+  return frames > MAX_FIRST_FRAMES;
+}
+
 export interface PrefaceOptions<Kind> {
   /** The connection is closed when its first bytes take longer. Milliseconds. */
   readonly withinMs: number;

@@ -227,8 +227,11 @@ class Connection implements CallConnection {
   readonly certificate: ClientCertificate | undefined;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
   readonly #resets = new TokenBucket(RESETS);
-  readonly #unreadParts = new UnreadParts(() => {
-    this.#reading.noteEvent();
+  readonly #unreadParts = new UnreadParts((bytes) => {
+    if (bytes === undefined) this.#reading.noteEvent();
+    else if (this.#isEnding) return false;
+    else if (this.#reading.notePart(bytes)) this.#calm('the client sent a message in tiny parts');
+    return true;
   });
   #unknownMethods: Set<string> = noSet();
 

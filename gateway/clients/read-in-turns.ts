@@ -17,6 +17,14 @@ const MAX_UNOPENED = 1_000;
 /** A connection with more events in one turn waits for those with fewer, until it has few again. A count. */
 const FEW_EVENTS = 64;
 
+/**
+ * A body in parts of a few bytes (CVE-2019-9511, "Data Dribble"): Node makes an event of each, so 64 KB of them kept the event loop
+ * for up to 90 ms. One turn takes this many, and more only if they are longer on average. The shortest message of gRPC is one
+ * part of 5 bytes. A count, and bytes.
+ */
+const MANY_PARTS = 500;
+const FEW_BYTES = 16;
+
 /** So many connections go on in the first turn after a pause, and twice as many in each turn after it. A count. */
 const FIRST_BATCH = 16;
 
@@ -34,6 +42,10 @@ export class ConnectionReading {
   #turn = 0;
   /** In that turn. A count. */
   #events = 0;
+  /** The turn of the last part of a body, and the parts in it. */
+  #partsTurn = 0;
+  #parts = 0;
+  #partBytes = 0;
   /** The turn that handles what came with the beginning of the connection: its events are no sign of reading. */
   readonly #firstTurn: number | undefined;
 
@@ -51,6 +63,24 @@ export class ConnectionReading {
     this.#turn = turn;
     this.#events++;
     this.#all.noteEvent();
+  }
+
+  /**
+   * A part of a body arrived, which is an event, too.
+   *
+   * @returns whether the client sends a body in parts of a few bytes: it is to be cut off
+   */
+  notePart(bytes: number): boolean {
+    const { turn } = this.#all;
+    if (this.#partsTurn !== turn) {
+      this.#partsTurn = turn;
+      this.#parts = 0;
+      this.#partBytes = 0;
+    }
+    this.#parts++;
+    this.#partBytes += bytes;
+    this.noteEvent();
+    return this.#parts > MANY_PARTS && this.#partBytes < this.#parts * FEW_BYTES;
   }
 
   /** A stream waits for its turn to be opened. */

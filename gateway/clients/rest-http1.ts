@@ -60,7 +60,7 @@ export class RestHttp1 {
       connection.handleClosed();
     });
     this.#server.emit('connection', socket);
-    boundRequests(socket, () => connection.mayTake());
+    boundRequests(socket, connection);
   }
 
   /** Closes idle connections, and the others after their response. */
@@ -121,9 +121,9 @@ class Connection {
   }
 
   /** Whether the connection may have one more request. */
-  mayTake(): boolean {
-    return this.#requests < MAX_PIPELINED && !this.#isClosing;
-  }
+  readonly mayTake = (): boolean => this.#requests < MAX_PIPELINED && !this.#isClosing;
+
+  readonly isDribble = (bytes: number): boolean => this.#reading.notePart(bytes);
 
   take(request: IncomingMessage, response: ServerResponse): void {
     this.#guard(() => {
@@ -177,7 +177,6 @@ class Connection {
     const collected = new CollectedBytes();
     request.on('data', (chunk: Buffer) => {
       this.#guard(() => {
-        this.#reading.noteEvent();
         if (response.headersSent) return;
         if (collected.length + chunk.length <= maxBodyBytes) collected.append(chunk, maxBodyBytes);
         else this.#respond(response, rest.tooLarge(), true);

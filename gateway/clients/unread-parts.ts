@@ -26,12 +26,12 @@ interface StreamState {
 }
 
 export class UnreadParts {
-  readonly #onPart: () => void;
+  readonly #onPart: (bytes: number | undefined) => boolean;
   readonly #streams = new Set<Duplex>();
   #arrived = 0;
 
-  /** @param onPart a part has arrived, read or not */
-  constructor(onPart: () => void) {
+  /** @param onPart a part of this many bytes has arrived, read or not, or the end. Returns whether the stream gets it */
+  constructor(onPart: (bytes: number | undefined) => boolean) {
     this.#onPart = onPart;
   }
 
@@ -45,7 +45,7 @@ export class UnreadParts {
     this.#streams.add(stream);
     const push = stream.push.bind(stream);
     stream.push = (part: unknown) => {
-      this.#onPart();
+      if (!this.#onPart(part instanceof Uint8Array ? part.length : undefined)) return false;
       if (++this.#arrived >= PARTS_PER_LOOK) this.#look();
       return push(part);
     };

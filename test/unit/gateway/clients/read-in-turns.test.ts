@@ -173,3 +173,14 @@ t.test('a connection that has ended or is closed is not read again', async (t) =
   await turn();
   t.strictSame(readOf(all), [2]);
 });
+
+t.test('a body in parts of a few bytes is found in one turn, ordinary parts are not', async (t) => {
+  const reading = new ReadInTurns();
+  const [wire] = await wires(reading, 1);
+  const foundAfter = (bytes: number): number =>
+    from(1, 2_000).find(() => wire?.reading.notePart(bytes)) ?? Infinity;
+  t.equal(foundAfter(15), 501);
+  await turn();
+  await turn();
+  t.equal(foundAfter(16), Infinity, 'the next turn counts anew');
+});

@@ -9,7 +9,7 @@ const PART_BYTES = 4;
 
 function start() {
   const seen = { parts: 0 };
-  const unread = new UnreadParts(() => seen.parts++);
+  const unread = new UnreadParts(() => ++seen.parts > 0);
   let sent = 0;
   /** Parts that carry their number. */
   const send = (stream: Duplex, count: number): void => {
@@ -119,5 +119,14 @@ t.test('what came before the stream is watched becomes one part', (t) => {
   const stream = open(10 * MOST);
   t.equal(partsIn(stream), 1);
   t.strictSame(readAll(stream), numbers(0, 10 * MOST));
+  t.end();
+});
+
+t.test('a stream does not get what is refused', (t) => {
+  const unread = new UnreadParts((bytes) => bytes === undefined || bytes > 1);
+  const stream = new Duplex({ read: () => undefined });
+  unread.watch(stream);
+  for (const part of [[1, 2], [3], [4, 5]]) stream.push(Buffer.from(part));
+  t.strictSame([...(stream.read() as Buffer)], [1, 2, 4, 5]);
   t.end();
 });
