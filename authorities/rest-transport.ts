@@ -11,7 +11,7 @@ import type { GrpcSourceSpec } from '../config/model.js';
 import { DEFAULT_REST } from '../config/defaults.js';
 import { CollectedBytes } from '../protos/collected-bytes.js';
 import { STATUS_CODE } from '../protos/discovery.js';
-import type { Converted } from '../protos/discovery-json.js';
+import { preparingRequests, type Converted } from '../protos/discovery-json.js';
 import { conversions } from './conversion-thread.js';
 import {
   discoveryRequestToJson,
@@ -140,7 +140,17 @@ class RestAttempt implements Attempt {
     );
   }
 
-  #start(poll: Poll): void {
+  /** @param steps left to prepare the first request of the process */
+  #start(poll: Poll, steps = preparingRequests()): void {
+    if (this.#over) return;
+    if (steps.next().done === false) {
+      setImmediate(() => {
+        this.#guard(() => {
+          this.#start(poll, steps);
+        });
+      });
+      return;
+    }
     const body = discoveryRequestToJson(poll.request);
     this.#post(poll, body, (result) => {
       if (this.#over) return;

@@ -56,7 +56,7 @@ export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decod
 }
 
 /** Entries of a response that are decoded in one portion: some milliseconds. A count. */
-const ENTRIES_PER_PORTION = 5_000;
+const ENTRIES_PER_PORTION = 1_500;
 
 /** The decoding of a large message, in portions: each `yield` ends one. */
 export type Decoding<T> = Generator<'decoding', Decoded<T>, unknown>;

@@ -18,6 +18,7 @@ import { reflect, type ReflectMessage } from '@bufbuild/protobuf/reflect';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Chunks } from './discovery-fields.js';
 import { envoyRegistry } from './envoy-registry.js';
+import { preparing } from './json-resources.js';
 import { LARGE_RESOURCE, MAX_NESTED_MESSAGES, NESTS_TOO_DEEPLY } from './large-resource.js';
 import { FieldCursor } from './protobuf-fields.js';
 import { messageOf } from './type-urls.js';
@@ -38,6 +39,9 @@ const TOO_MANY: Converted<never> = {
   ok: false,
   reason: `it has more than ${MAX_VALUES} values beside the names`,
 };
+
+/** Prepares the conversion of requests, in steps (`preparing`). */
+export const preparingRequests = (): Generator<undefined> => preparing(REQUEST);
 
 /**
  * @param bytes a `DiscoveryRequest` as JSON. Unknown fields are ignored: a newer Envoy has more of them.

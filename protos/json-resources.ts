@@ -70,9 +70,13 @@ export function resourceFromJson(
   }
 }
 
-/** Prepares a conversion of the type, a part of the work with each step (`LazyRegistry.decoding`). */
-export const preparing = (typeUrl: string): Generator<void> =>
-  envoyRegistry().decoding(messageOf(typeUrl));
+/**
+ * Prepares a conversion of the type, a part of the work with each step: the first one of a process reads the names of all types,
+ * and then `LazyRegistry.decoding`. What is prepared already takes no step.
+ */
+export function* preparing(typeUrl: string): Generator<undefined> {
+  yield* envoyRegistry().decoding(messageOf(typeUrl));
+}
 
 /**
  * The bytes of an `Any` → proto3 JSON with `@type` and snake_case names, for dumps. A resource or nested

@@ -86,12 +86,12 @@ export class LazyRegistry implements Registry {
    * Decodes what a type needs, one file with each step: all at once take 20 to 60 ms. What is decoded already, or is no type of
    * the set, takes no step.
    */
-  *decoding(typeName: string): Generator<void> {
+  *decoding(typeName: string): Generator<undefined> {
     const file = this.#fileOf.get(typeName);
     if (file !== undefined) yield* this.#decodingFile(...file);
   }
 
-  *#decodingFile(name: string, file: Span): Generator<void> {
+  *#decodingFile(name: string, file: Span): Generator<undefined> {
     if (this.#decoded.has(name)) return;
     for (const { number, ...span } of fieldsOf(this.#bytes, file)) {
       const imported = number === FILE_IMPORT ? this.#text(span) : undefined;
@@ -99,7 +99,7 @@ export class LazyRegistry implements Registry {
       if (imported !== undefined && at) yield* this.#decodingFile(imported, at);
     }
     this.#decode(name, file);
-    yield;
+    yield undefined;
   }
 
   /** The types of a file and of its imports. */

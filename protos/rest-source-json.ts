@@ -10,7 +10,7 @@ import type { Converted } from './discovery-json.js';
 import { envoyRegistry } from './envoy-registry.js';
 import { listInJson } from './json-list.js';
 import { isObject } from './json-object.js';
-import { resourceFromJson, withoutValues } from './json-resources.js';
+import { preparing, resourceFromJson, withoutValues } from './json-resources.js';
 import { LARGE_RESOURCE } from './large-resource.js';
 import { TYPE_URL } from './type-urls.js';
 
@@ -68,6 +68,8 @@ export function* discoveryResponseFromJson(
   Decoded<JsonDiscoveryResponse>,
   Converted<ResourceFromJson> | undefined
 > {
+  yield* preparing(RESPONSE);
+  yield* preparing(typeUrl);
   const desc = descOf(RESPONSE);
   try {
     const list = yield* listInJson(text, 'resources');

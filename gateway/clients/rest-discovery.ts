@@ -6,7 +6,7 @@
 import type { Turns } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { Chunks } from '../../protos/discovery-fields.js';
-import { requestFromJson } from '../../protos/discovery-json.js';
+import { preparingRequests, requestFromJson } from '../../protos/discovery-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import { LONG_REQUEST_BYTES, type PeerAccount, type Quotas } from '../core/quotas/quotas.js';
 import { INTERNAL_ERROR } from './call-statuses.js';
@@ -167,7 +167,15 @@ export class RestDiscovery {
     // The body counts until it is read.
     const letGo = this.#accountOf(peer).holdRequest(body.length);
     let cancel: (() => void) | undefined = () => undefined;
+    const steps = preparingRequests();
     const work = (): void => {
+      if (cancel && steps.next().done === false) {
+        // Here, `runBounded` would run it at once: the turn counts this work when it ends.
+        setImmediate(() => {
+          turns.runBounded(work);
+        });
+        return;
+      }
       letGo();
       if (!cancel) return;
       try {

@@ -74,3 +74,16 @@ t.test('a damaged set throws at once, not at the first type', (t) => {
   t.throws(() => new LazyRegistry(set), { message: /has no name/ });
   t.end();
 });
+
+t.test('a type is decoded in steps, and then without any', (t) => {
+  const registry = new LazyRegistry(bytes);
+  const type = 'envoy.config.cluster.v3.Cluster';
+  const steps = [...registry.decoding(type)].length;
+  t.ok(steps > 10, `${steps} files`);
+  t.equal(registry.decodedFiles, steps);
+  t.equal(registry.getMessage(type)?.typeName, type);
+  t.equal(registry.decodedFiles, steps, 'nothing was left');
+  t.strictSame([...registry.decoding(type)], []);
+  t.strictSame([...registry.decoding('no.such.Type')], []);
+  t.end();
+});
