@@ -22,7 +22,8 @@ const SPARSE_BYTES = SEGMENT_BYTES / 4;
 export class Segment {
   readonly #members = new Map<string, Projection>();
   #bytes = 0;
-  #largest: number | undefined;
+  /** Undefined: a member has gone since it was computed. */
+  #largest: number | undefined = 0;
   // Weak: a node group of its own for each client would double their content. Recent responses hold what they share.
   #bare: WeakRef<Buffer> | undefined;
   #wrapped: WeakRef<Buffer> | undefined;
@@ -54,8 +55,10 @@ export class Segment {
   }
 
   add(projection: Projection): void {
+    const bytes = sizeInMessage(projection);
     this.#members.set(projection.name.key, projection);
-    this.#note(sizeInMessage(projection));
+    if (this.#largest !== undefined) this.#largest = Math.max(this.#largest, bytes);
+    this.#note(bytes);
   }
 
   /** @param key of a member */
@@ -63,11 +66,11 @@ export class Segment {
     // The cast is safe: it is a member.
     this.#note(-sizeInMessage(this.#members.get(key) as Projection));
     this.#members.delete(key);
+    this.#largest = undefined;
   }
 
   #note(bytes: number): void {
     this.#bytes += bytes;
-    this.#largest = undefined;
     this.#bare = undefined;
     this.#wrapped = undefined;
   }
