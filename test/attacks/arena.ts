@@ -88,7 +88,7 @@ export interface AttackFigures {
   readonly attackedP99Ms: number;
   /** The number of changes that the innocent client got during the attack. */
   readonly changes: number;
-  /** CPU time of the gateway's main thread in its longest turn during the attack, to about 5 ms. */
+  /** CPU time of the gateway's main thread in its longest turn during the attack. */
   readonly longestTurnCpuMs: number;
   /** Resident memory before the attack, and its peak during the attack. */
   readonly calmRssMiB: number;
