@@ -136,8 +136,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a duplicate in a response is accepted',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: 'const duplicate = refusalOfDuplicate(namesOf(response));',
-    to: 'const duplicate = refusalOfDuplicate(response.removed);',
+    from: 'const duplicates = new DuplicateSearch(namesOf(response));',
+    to: 'const duplicates = new DuplicateSearch(response.removed);',
   },
   {
     title: 'chains of redirects are not checked',

@@ -34,9 +34,9 @@ import {
 } from './response-portions.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 import {
+  DuplicateSearch,
   nackDetail,
   NodeSender,
-  refusalOfDuplicate,
   readable,
   type ReceivedResponse,
   type ResponseTimes,
@@ -298,9 +298,11 @@ export class DeltaStream implements SourceStream {
     );
     // To decode it was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
-    const duplicate = refusalOfDuplicate(namesOf(response));
-    if (duplicate.length > 0) return this.#finish(response, 0, duplicate, nowMs);
-    // To compare 40,000 names takes as long as a portion.
+    const duplicates = new DuplicateSearch(namesOf(response));
+    while (!duplicates.continue(portions.areSeveral)) nowMs = yield 'taking';
+    if (duplicates.refusals.length > 0)
+      return this.#finish(response, 0, duplicates.refusals, nowMs);
+    // The last names that were compared were a portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     const isResync = !this.#answeredTypes.has(typeUrl) || arrivedMs < this.#resyncUntilMs;
     // After each portion but the last, more members follow.

@@ -28,9 +28,9 @@ import {
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 import { UnknownNames } from './unknown-names.js';
 import {
+  DuplicateSearch,
   nackDetail,
   NodeSender,
-  refusalOfDuplicate,
   readable,
   type ReceivedResponse,
   type ResponseTimes,
@@ -377,10 +377,11 @@ export class SotwStream implements SourceStream {
     );
     // To decode it was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
-    const duplicate = refusalOfDuplicate(namesOf(resources));
-    if (duplicate.length > 0)
-      return this.#finish(response, state, { accepted: 0, refused: duplicate }, nowMs);
-    // To compare 40,000 names takes as long as a portion.
+    const duplicates = new DuplicateSearch(namesOf(resources));
+    while (!duplicates.continue(portions.areSeveral)) nowMs = yield 'taking';
+    if (duplicates.refusals.length > 0)
+      return this.#finish(response, state, { accepted: 0, refused: duplicates.refusals }, nowMs);
+    // The last names that were compared were a portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     let context: ResponseContext = {
       typeUrl,

@@ -172,14 +172,38 @@ export function nackDetail(refused: readonly Refusal[]): RpcStatus | undefined {
   return { code: STATUS_CODE.invalidArgument, message };
 }
 
+/** Some milliseconds. A count. */
+const COMPARED_PER_PORTION = 2_500;
+
 /**
- * xDS protocol: a name that occurs twice in one response, removed or not, invalidates the response.
+ * xDS protocol: a name that occurs twice in one response, removed or not, invalidates the response. A response may have 100,000
+ * names, so the search goes on in portions.
  */
-export function refusalOfDuplicate(names: Iterable<string>): readonly Refusal[] {
-  const seen = new Set<string>();
-  for (const name of names) {
-    if (seen.has(name)) return [{ name, reason: 'occurs twice in one response' }];
-    seen.add(name);
+export class DuplicateSearch {
+  readonly #names: Iterator<string>;
+  readonly #seen = new Set<string>();
+  /** One at most. */
+  refusals: readonly Refusal[] = [];
+
+  constructor(names: Iterable<string>) {
+    this.#names = names[Symbol.iterator]();
   }
-  return [];
+
+  /**
+   * @param inPortions false: to its end
+   * @returns whether it is over
+   */
+  continue(inPortions: boolean): boolean {
+    for (let left = inPortions ? COMPARED_PER_PORTION : Infinity; left > 0; left--) {
+      const next = this.#names.next();
+      if (next.done === true) return true;
+      const name = next.value;
+      if (this.#seen.has(name)) {
+        this.refusals = [{ name, reason: 'occurs twice in one response' }];
+        return true;
+      }
+      this.#seen.add(name);
+    }
+    return false;
+  }
 }

@@ -86,10 +86,12 @@ export class Collection {
    */
   readonly #earlier = new Map<string, number>();
   /**
-   * Members at the time when the last client unsubscribed, by key. A name that the new members lack was removed
-   * meanwhile: once the collection is proven, the deletion guard decides on these.
+   * Members at the time when the last client unsubscribed. A name that the new members lack was removed
+   * meanwhile.
    */
-  readonly #remembered = new Map<string, RememberedMember>();
+  #remembered: readonly RememberedMember[] = [];
+  /** Those that the proven collection lacks, by key. The deletion guard decides on them. */
+  #lacking = new Map<string, RememberedMember>();
   /** The sources have sent all members. */
   complete = false;
   /** The primary source completed it at least once: a name that is not a member does not exist. */
@@ -211,17 +213,22 @@ export class Collection {
     if (!isProof) return [];
     this.proven = true;
     const undecided: string[] = [];
-    for (const [key, { isKept }] of this.#remembered) {
-      if (this.#membersByKey.has(key)) this.#remembered.delete(key);
-      else if (isKept !== true) undecided.push(key);
+    const lacking = new Map<string, RememberedMember>();
+    // In one pass: there may be 100,000.
+    for (const one of this.#known()) {
+      if (this.#membersByKey.has(one.key)) continue;
+      lacking.set(one.key, one);
+      if (one.isKept !== true) undecided.push(one.key);
     }
+    this.#lacking = lacking;
+    this.#remembered = [];
     this.isDoubted = undecided.length > 0;
     return undecided;
   }
 
   /** The guard has decided that a remembered name stays, until it is a member again. */
   keepRemembered(key: string): void {
-    const lacking = this.#lacking(key);
+    const lacking = this.#lacking.get(key);
     if (lacking) lacking.isKept = true;
   }
 
@@ -232,16 +239,16 @@ export class Collection {
    */
   removeRemembered(nowMs: number): boolean {
     this.handleComplete(true);
-    const removed = [...this.#remembered.keys()].filter((key) => this.settleRemembered(key, nowMs));
+    const removed = [...this.#lacking.keys()].filter((key) => this.settleRemembered(key, nowMs));
     this.isDoubted = false;
     return removed.length > 0;
   }
 
   /** Removes a remembered name unless it is a member again. @returns whether it was removed. */
   settleRemembered(key: string, nowMs: number): boolean {
-    const lacking = this.#lacking(key);
+    const lacking = this.#lacking.get(key);
     if (!lacking) return false;
-    this.#remembered.delete(key);
+    this.#lacking.delete(key);
     if (this.#membersByKey.has(key)) return false;
     this.#bury(key, nowMs, lacking.joinedSeq);
     return true;
@@ -250,7 +257,8 @@ export class Collection {
   /** Number of names that clients hold or may hold. */
   get nameCount(): number {
     let count = this.#membersByKey.size;
-    for (const key of this.#remembered.keys()) if (!this.#membersByKey.has(key)) count++;
+    for (const { key } of this.#remembered) if (!this.#membersByKey.has(key)) count++;
+    for (const key of this.#lacking.keys()) if (!this.#membersByKey.has(key)) count++;
     return count;
   }
 
@@ -261,15 +269,15 @@ export class Collection {
    */
   forgetContent(): Map<string, Member> {
     const members = this.#membersByKey;
-    // A collection that is never proven gets more of them each time. A name that left and came back counts as new.
-    for (const key of members.keys()) this.#remembered.delete(key);
+    const gone = this.#gone();
+    // A collection that is never proven gets more of them each time.
     const most = MANY_TIMES * this.#limits.tombstonesPerCollection;
-    for (const key of this.#remembered.keys()) {
-      if (this.#remembered.size <= most) break;
-      this.#remembered.delete(key);
+    const remembered = gone.slice(Math.max(0, gone.length - most));
+    for (const { key, joinedSeq } of members.values()) {
+      remembered.push({ key, joinedSeq });
     }
-    for (const { key, joinedSeq } of members.values())
-      this.#remembered.set(key, { key, joinedSeq });
+    this.#remembered = remembered;
+    this.#lacking.clear();
     this.members.clear();
     this.#membersByKey = new Map();
     for (const { key, removedAtMs } of this.#tombstonesByKey.values()) {
@@ -288,19 +296,19 @@ export class Collection {
 
   /** Number of names whose removal returning clients may have to receive; see `forgetContent`. */
   get rememberedCount(): number {
-    return this.#remembered.size + this.#earlier.size;
+    return this.#remembered.length + this.#earlier.size;
   }
 
   /** Returning clients get no removal of its former members. */
   forgetNames(): void {
-    this.#remembered.clear();
+    this.#remembered = [];
     this.#earlier.clear();
   }
 
   /** Takes over the names that an earlier process knew of this collection. */
   restore({ members, removed }: CollectionNames, nowMs: number): void {
     // No client of this process was sent them.
-    for (const key of members) this.#remembered.set(key, { key, joinedSeq: Infinity });
+    this.#remembered = members.map((key) => ({ key, joinedSeq: Infinity }));
     for (const { key, removedAtMs } of removed) {
       if (nowMs - removedAtMs <= this.#limits.tombstoneMaxAgeMs)
         this.#earlier.set(key, removedAtMs);
@@ -314,15 +322,18 @@ export class Collection {
   }
 
   #memberKeys(): readonly string[] {
-    const keys: string[] = [];
-    for (const key of this.#remembered.keys()) if (!this.#membersByKey.has(key)) keys.push(key);
-    for (const key of this.#membersByKey.keys()) keys.push(key);
-    return keys;
+    return [...this.#gone().map(({ key }) => key), ...this.#membersByKey.keys()];
   }
 
-  /** A remembered member that the proven collection lacks, or lacked when it was proven. */
-  #lacking(key: string): RememberedMember | undefined {
-    return this.proven ? this.#remembered.get(key) : undefined;
+  /** The remembered members that are not members again. */
+  #gone(): RememberedMember[] {
+    const isGone = ({ key }: RememberedMember): boolean => !this.#membersByKey.has(key);
+    return [...this.#remembered.filter(isGone), ...[...this.#lacking.values()].filter(isGone)];
+  }
+
+  /** The remembered members: only a collection that is not proven has those of `#remembered`. */
+  #known(): Iterable<RememberedMember> {
+    return this.#lacking.size > 0 ? this.#lacking.values() : this.#remembered;
   }
 
   /**
@@ -334,7 +345,7 @@ export class Collection {
     for (const member of this.#membersByKey.values()) {
       if (mayHold(member, sentSeq, removedSeq)) keys.add(member.key);
     }
-    for (const { key, joinedSeq } of this.#remembered.values()) {
+    for (const { key, joinedSeq } of [...this.#remembered, ...this.#lacking.values()]) {
       if (joinedSeq <= sentSeq) keys.add(key);
     }
     for (const { key, joinedSeq } of this.tombstones.since(removedSeq)) {

@@ -514,6 +514,7 @@ t.test('a removal that is due waits while its source is compared with its first 
   const watcher = driver.watching(...had);
   driver.advance(100);
   piece(driver, 'c', ...had);
+  driver.advance(0);
   t.equal(watcher.held.size, 2_400);
   driver.cut('c');
   while (!driver.isConnected('c')) driver.advance(10);

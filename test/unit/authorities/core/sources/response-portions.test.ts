@@ -41,7 +41,10 @@ function start(apiType: ApiType = 'AGGREGATED_DELTA_GRPC') {
     if (rights.isBroken) throw new Error('broken');
     return true;
   };
-  const server = managementServerOf({ apiType }, { mayServe, portionBytes: ONE_RESOURCE_BYTES });
+  const server = managementServerOf(
+    { apiType },
+    { mayServe, portionBytes: ONE_RESOURCE_BYTES, maxResourcesPerResponse: 10_000 },
+  );
   const effects: ServerEffect[] = [];
   const pump = (nowMs = 0): void => {
     effects.push(...server.takeEffects(nowMs));
@@ -319,5 +322,31 @@ t.test('a set of the state of the world deletes in portions what it lacks', (t) 
   server.unsubscribe(CDS, nameOf(cluster('d')), LISTENER, 0);
   finish();
   t.strictSame(held(CDS), ['a']);
+  t.end();
+});
+
+/** 3,000 names and one of them again. */
+const TWICE = [...Array.from({ length: 3_000 }, (_, at) => String(at)), '0'];
+
+t.test('the names of a large response are compared in portions', (t) => {
+  const { ask, send, finish, held, told } = start();
+  ask('g/*');
+  told();
+  send(TWICE.map((id) => resource(`g/${id}`)));
+  t.ok(finish() >= 3);
+  t.strictSame(held(), []);
+  t.strictSame(told(), ['pause', 'up', 'received', 'resume', 'nack n1']);
+  t.end();
+});
+
+t.test('the names of a large set of the state of the world, too', (t) => {
+  const { server, finish, held, pump } = start('AGGREGATED_GRPC');
+  server.subscribe(CDS, nameOf(cluster('0')), LISTENER, 0);
+  pump();
+  const resources = TWICE.map((id) => bare(CDS, cluster(id)));
+  const parts = { typeUrl: CDS, versionInfo: '1', nonce: 's', resources, errors: [] };
+  server.handleMessage(server.health.epoch, wholeOf(encodeSotwResponse(parts)), 0);
+  t.ok(finish() >= 3);
+  t.strictSame(held(CDS), [], 'a duplicate refuses all of it');
   t.end();
 });
