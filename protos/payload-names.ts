@@ -15,6 +15,8 @@ import {
 } from './payload-name-table.js';
 import type { FieldRule, Shape } from './payload-name-table.js';
 import { encodeVarint, FieldCursor, wireType } from './protobuf-fields.js';
+import { canonicalPrefixOf } from './resource-name-parser.js';
+import { escapedInId, isPlain } from './resource-name-text.js';
 import { messageOf } from './type-urls.js';
 
 /** The new names. */
@@ -27,6 +29,8 @@ export interface NameRewrite {
    * @param resourceType the message name of the referenced resource
    */
   reference(text: string, resourceType: string): string;
+  /** `reference` leaves each canonical name without parameters and directives as it is, and need not be asked for it. */
+  readonly keepsCanonical?: boolean;
 }
 
 export interface RewrittenPayload {
@@ -212,6 +216,9 @@ class NameWalk {
   readonly #isEveryText: boolean;
   #nextName = -1;
   #references = 0;
+  /** Of the last reference that was read. The next one mostly has the same. */
+  #prefix = '';
+  #prefixBytes: Uint8Array = new Uint8Array();
 
   /** @param isEveryText passes old-style references too */
   constructor(bytes: Uint8Array, rewrite: NameRewrite, isEveryText = false) {
@@ -316,17 +323,41 @@ class NameWalk {
   }
 
   #reference(start: number, end: number, resourceType: string): Uint8Array | undefined {
+    if (!this.#isEveryText && ++this.#references > MAX_REFERENCES) {
+      this.error = 'too-many';
+      return undefined;
+    }
+    const { keepsCanonical = false } = this.#rewrite;
+    if (keepsCanonical && this.#isCanonical(start, end)) return undefined;
     const text = textAt(this.#bytes, start, end);
     if (text === undefined) {
       this.error = 'malformed';
       return undefined;
     }
-    if (!this.#isEveryText && ++this.#references > MAX_REFERENCES) {
-      this.error = 'too-many';
-      return undefined;
-    }
+    if (keepsCanonical) this.#notePrefix(text);
     const changed = this.#rewrite.reference(text, resourceType);
     return changed === text ? undefined : Buffer.from(changed);
+  }
+
+  #notePrefix(text: string): void {
+    const prefix = canonicalPrefixOf(text);
+    if (prefix === undefined || prefix === this.#prefix) return;
+    this.#prefix = prefix;
+    this.#prefixBytes = Buffer.from(prefix);
+  }
+
+  /** By its bytes: to parse 10,000 names takes 50 ms before V8 has compiled the parser. */
+  #isCanonical(start: number, end: number): boolean {
+    const prefix = this.#prefixBytes;
+    const idStart = start + prefix.length;
+    if (prefix.length === 0 || idStart >= end) return false;
+    for (let at = 0; at < prefix.length; at++) {
+      if (this.#bytes[start + at] !== prefix[at]) return false;
+    }
+    for (let at = idStart; at < end; at++) {
+      if (!isPlain(this.#buffer.readUInt8(at), escapedInId)) return false;
+    }
+    return true;
   }
 
   /**

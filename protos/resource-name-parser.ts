@@ -77,6 +77,10 @@ interface Prefix {
  */
 let lastPrefix: Prefix | undefined;
 
+/** `xdstp://AUTHORITY/TYPE/` of a name; undefined: it is spelled in another way. What follows is not looked at. */
+export const canonicalPrefixOf = (text: string): string | undefined =>
+  text.startsWith(scheme) ? canonicalPrefix(text)?.text : undefined;
+
 function canonicalPrefix(text: string): Prefix | undefined {
   if (lastPrefix !== undefined && text.startsWith(lastPrefix.text)) {
     return lastPrefix;

@@ -123,6 +123,7 @@ export function project(
   const rewritten = rewritePayloadNames(typeUrl, body, {
     // The payload of an old-style name is left as the control plane wrote it.
     ownName: isOldStyle(name) ? null : name.key,
+    keepsCanonical: mapReference === sameReference,
     reference: (text) => {
       const locator = parseResourceLocator(text);
       if (!locator.ok) return text;

@@ -5,6 +5,7 @@ import { ownNameTypes, payloadShapes } from '../../../protos/payload-name-table.
 import { ownNameOf, referencesIn, rewritePayloadNames } from '../../../protos/payload-names.js';
 import type { NameRewrite, RewrittenPayload } from '../../../protos/payload-names.js';
 import { bodyOf } from '../../../protos/resource-field.js';
+import { parseResourceLocator } from '../../../protos/resource-locator.js';
 import { nameOf } from '../../support/federation-driver.js';
 import { encode } from './envoy-messages.js';
 import type { Fields } from './envoy-messages.js';
@@ -309,5 +310,50 @@ t.test('a text that ends within its scheme is not a reference, whatever bytes fo
   });
   t.match(result, { ok: false, error: { code: 'malformed' } });
   t.strictSame(references, []);
+  t.end();
+});
+
+t.test('a reference that need not be asked for is one that would stay', (t) => {
+  const id = fc.string({
+    unit: fc.constantFrom('a', 'Z', '/', '-', '*', '%41', '%2F', '%', '?', '=', '&', '#', 'é', ' '),
+    maxLength: 6,
+  });
+  const start = fc.constantFrom(
+    'xdstp://a/T/',
+    'xdstp://b/T/',
+    'xdstp://%61/T/',
+    'xdstp:a/T/',
+    'x',
+  );
+  const names = fc.array(
+    fc.tuple(start, id).map((parts) => parts.join('')),
+    { maxLength: 8 },
+  );
+  const canonical = (text: string): string => {
+    const parsed = parseResourceLocator(text);
+    return parsed.ok ? parsed.value.name.key : text;
+  };
+  let kept = 0;
+  fc.assert(
+    fc.property(names, (all) => {
+      const value = encode(type.route, {
+        virtual_hosts: all.map((cluster) => ({ routes: [{ route: { cluster } }] })),
+      });
+      const rewrite = (keepsCanonical: boolean) => {
+        const asked: string[] = [];
+        const reference = (text: string): string => {
+          asked.push(text);
+          return canonical(text);
+        };
+        const result = rewritten(type.route, value, { ownName: null, reference, keepsCanonical });
+        return { bytes: Buffer.from(result.value), asked };
+      };
+      const [fast, slow] = [rewrite(true), rewrite(false)];
+      kept += slow.asked.length - fast.asked.length;
+      return fast.bytes.equals(slow.bytes);
+    }),
+    { numRuns: 500 },
+  );
+  t.ok(kept > 0, `${kept} were kept`);
   t.end();
 });
