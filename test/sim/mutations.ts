@@ -130,8 +130,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a refused response gets no NACK',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: 'return this.#finish(response, 0, duplicate, nowMs);',
-    to: 'return { typeUrl, outcome: { accepted: 0, refused: duplicate }, errors };',
+    from: 'return this.#finish(response, 0, duplicates.refusals, nowMs);',
+    to: 'return { typeUrl, outcome: { accepted: 0, refused: duplicates.refusals }, errors };',
   },
   {
     title: 'a duplicate in a response is accepted',
