@@ -23,7 +23,7 @@ const FEW_EVENTS = 64;
  * part of 5 bytes. A count, and bytes.
  */
 const MANY_PARTS = 500;
-const FEW_BYTES = 16;
+const FEW_BYTES = 4;
 
 /** So many connections go on in the first turn after a pause, and twice as many in each turn after it. A count. */
 const FIRST_BATCH = 16;

@@ -179,8 +179,8 @@ t.test('a body in parts of a few bytes is found in one turn, ordinary parts are 
   const [wire] = await wires(reading, 1);
   const foundAfter = (bytes: number): number =>
     from(1, 2_000).find(() => wire?.reading.notePart(bytes)) ?? Infinity;
-  t.equal(foundAfter(15), 501);
+  t.equal(foundAfter(3), 501);
   await turn();
   await turn();
-  t.equal(foundAfter(16), Infinity, 'the next turn counts anew');
+  t.equal(foundAfter(4), Infinity, 'the next turn counts anew');
 });
