@@ -49,7 +49,7 @@ const isOfFirstHalf = (file) => /interop\/(nats|grpc-restart)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
 // Attacks whose longest turn is so near the bar that a test on the other core would decide.
 const isNearBar = (file) =>
-  /attacks\/(broad-clients|bursts|headers|names|storm|sources?)\./.test(file);
+  /attacks\/(admin|broad-clients|bursts|headers|names|remembered|storm|sources?)\./.test(file);
 const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word));
 /** The attacks of this kind that were asked for; possibly none. */
 const attacks = (wanted, ...args) => {
