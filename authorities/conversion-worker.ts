@@ -10,7 +10,7 @@ import { parsedFile } from './parsed-file.js';
 /** Resources of a file in one message: to receive them takes the other thread some 2 ms. A count. */
 const RESOURCES_PER_MESSAGE = 500;
 
-/** Tasks that came before the last piece of a file was asked for. */
+/** Tasks that wait until the last piece of a file is sent. */
 const waiting: Task[] = [];
 /** The rest of a file. The other thread asks for each piece: it would receive all that are there in one turn. */
 let pieces: Iterator<Message> | undefined;

@@ -23,7 +23,8 @@ const FRAME_HEAD_LENGTH = 9;
 
 /**
  * Frames that come with the preface. Node handles all of them in one turn of the event loop, and makes an error of each bad one:
- * 3,800 PING frames that acknowledge nothing kept it for up to 100 ms. A client that opens 100 streams with 25 requests each stays below. A count.
+ * 3,800 PING frames that acknowledge nothing kept it for up to 100 ms. A client that opens 100 streams with 25 requests each
+ * stays below. A count.
  */
 const MAX_FIRST_FRAMES = 3_000;
 

@@ -169,18 +169,19 @@ export class RestDiscovery {
     let cancel: (() => void) | undefined = () => undefined;
     const steps = preparingRequests();
     const work = (): void => {
-      if (cancel && steps.next().done === false) {
-        // Here, `runBounded` would run it at once: the turn counts this work when it ends.
-        setImmediate(() => {
-          turns.runBounded(work);
-        });
-        return;
-      }
-      letGo();
-      if (!cancel) return;
       try {
+        if (cancel && steps.next().done === false) {
+          // Here, `runBounded` would run it at once: the turn counts this work when it ends.
+          setImmediate(() => {
+            turns.runBounded(work);
+          });
+          return;
+        }
+        letGo();
+        if (!cancel) return;
         cancel = this.#handle(path, body, peer, onResponse);
       } catch (error) {
+        letGo();
         onResponse(refused(INTERNAL_ERROR));
         throw error;
       }

@@ -9,7 +9,10 @@ import type { ResourceCache } from '../core/cache/resource-cache.js';
 import { PollSession } from '../core/sotw/poll-session.js';
 import { SotwSession } from '../core/sotw/sotw-session.js';
 
-/** The work of a session is done in portions of these sizes, each some 0.5 ms of CPU, and ten times that before V8 has compiled it. Counts. */
+/**
+ * The work of a session is done in portions of these sizes, each some 0.5 ms of CPU, and ten times that before V8 has compiled
+ * it. Counts.
+ */
 const PORTIONS = { namesPerPortion: 25, membersPerPortion: 1_000, looksPerPortion: 250 } as const;
 
 type Portions = Readonly<Record<keyof typeof PORTIONS, number>>;

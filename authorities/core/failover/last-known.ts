@@ -48,7 +48,7 @@ export class GroupLastKnown<D extends Asked> {
   readonly #lastKnown: LastKnown;
   readonly #sources: readonly string[];
   readonly #waiting = new Fifo<D>();
-  /** By type and key of the glob: the collections of which a member was not kept. They stay here as long as the group lives. */
+  /** Collections with a member that was not kept, by type and key of the glob. They stay here as long as the group lives. */
   readonly #inPart = new Set<string>();
   /** The content of the first demand that waits. */
   #found: Iterator<Projection> | undefined;

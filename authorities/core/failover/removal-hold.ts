@@ -209,17 +209,17 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const mayBe = going + review.open + (open?.undecided?.() ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
     const isGuarded = isTriggered && isAnyDue;
-    const areOpen = open && !isTriggered && triggersGuard(this.#guard, mayBe, total);
+    const mayTrigger = open && !isTriggered && triggersGuard(this.#guard, mayBe, total);
     let { soonestMs } = review;
     for (const held of fresh) {
       const isDue = held.dueMs <= nowMs;
       if (isGuarded) {
         held.state = 'guarded';
         held.dueMs = untilMs;
-      } else if (isDue && !areOpen) {
+      } else if (isDue && !mayTrigger) {
         this.#release(held);
         continue;
-      } else if (isDue && areOpen) held.dueMs = open.againAtMs;
+      } else if (isDue && mayTrigger) held.dueMs = open.againAtMs;
       soonestMs = Math.min(soonestMs, held.dueMs);
     }
     this.#soonestMs = review.hasGrown ? this.#soonestOfAll() : soonestMs;

@@ -1,4 +1,4 @@
-/** Goal: a connection that begins with a flood of frames is found before Node handles them (BUDGETS 4). */
+/** Goal: a connection that begins with a flood of frames is found before Node handles them (docs/SECURITY.md). */
 import t from 'tap';
 import { isFlood } from '../../../../gateway/clients/connection-preface.js';
 
