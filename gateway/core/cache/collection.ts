@@ -4,6 +4,7 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../../../authorities/index.js';
 import { ChangeLog, LOG_START, type Sequenced } from './change-log.js';
+import { RememberedMembers, type RememberedMember } from './remembered-members.js';
 import { SetDigest } from './set-digest.js';
 import { WholeSet } from './whole-set.js';
 
@@ -23,15 +24,6 @@ export interface Member extends Sequenced {
 export interface FormerMember {
   readonly joinedSeq: number;
   readonly removedSeq: number;
-}
-
-/** A member at the time when the last client unsubscribed. */
-interface RememberedMember {
-  readonly key: string;
-  /** As of `Tombstone`. */
-  readonly joinedSeq: number;
-  /** The guard has decided that it stays, although the source lacks it (`then: keep`). */
-  isKept?: boolean;
 }
 
 /** A removed member; kept so that returning clients receive the removal (invariant 18). */
@@ -87,11 +79,9 @@ export class Collection {
   readonly #earlier = new Map<string, number>();
   /**
    * Members at the time when the last client unsubscribed. A name that the new members lack was removed
-   * meanwhile.
+   * meanwhile: once the collection is proven, these are the names that it lacks, and the deletion guard decides on them.
    */
-  #remembered: readonly RememberedMember[] = [];
-  /** Those that the proven collection lacks, by key. The deletion guard decides on them. */
-  #lacking = new Map<string, RememberedMember>();
+  #remembered = new RememberedMembers();
   /** The sources have sent all members. */
   complete = false;
   /** The primary source completed it at least once: a name that is not a member does not exist. */
@@ -212,23 +202,17 @@ export class Collection {
     }
     if (!isProof) return [];
     this.proven = true;
+    const lacking = this.#gone();
+    this.#remembered = new RememberedMembers(lacking);
     const undecided: string[] = [];
-    const lacking = new Map<string, RememberedMember>();
-    // In one pass: there may be 100,000.
-    for (const one of this.#known()) {
-      if (this.#membersByKey.has(one.key)) continue;
-      lacking.set(one.key, one);
-      if (one.isKept !== true) undecided.push(one.key);
-    }
-    this.#lacking = lacking;
-    this.#remembered = [];
+    for (const { key, isKept } of lacking) if (isKept !== true) undecided.push(key);
     this.isDoubted = undecided.length > 0;
     return undecided;
   }
 
   /** The guard has decided that a remembered name stays, until it is a member again. */
   keepRemembered(key: string): void {
-    const lacking = this.#lacking.get(key);
+    const lacking = this.#lacking(key);
     if (lacking) lacking.isKept = true;
   }
 
@@ -239,16 +223,17 @@ export class Collection {
    */
   removeRemembered(nowMs: number): boolean {
     this.handleComplete(true);
-    const removed = [...this.#lacking.keys()].filter((key) => this.settleRemembered(key, nowMs));
+    const lacking = this.#remembered.values();
+    const removed = lacking.filter(({ key }) => this.settleRemembered(key, nowMs));
     this.isDoubted = false;
     return removed.length > 0;
   }
 
   /** Removes a remembered name unless it is a member again. @returns whether it was removed. */
   settleRemembered(key: string, nowMs: number): boolean {
-    const lacking = this.#lacking.get(key);
+    const lacking = this.#lacking(key);
     if (!lacking) return false;
-    this.#lacking.delete(key);
+    this.#remembered.delete(lacking);
     if (this.#membersByKey.has(key)) return false;
     this.#bury(key, nowMs, lacking.joinedSeq);
     return true;
@@ -257,8 +242,8 @@ export class Collection {
   /** Number of names that clients hold or may hold. */
   get nameCount(): number {
     let count = this.#membersByKey.size;
-    for (const { key } of this.#remembered) if (!this.#membersByKey.has(key)) count++;
-    for (const key of this.#lacking.keys()) if (!this.#membersByKey.has(key)) count++;
+    if (count === 0) return this.#remembered.size;
+    for (const { key } of this.#remembered.values()) if (!this.#membersByKey.has(key)) count++;
     return count;
   }
 
@@ -276,8 +261,7 @@ export class Collection {
     for (const { key, joinedSeq } of members.values()) {
       remembered.push({ key, joinedSeq });
     }
-    this.#remembered = remembered;
-    this.#lacking.clear();
+    this.#remembered = new RememberedMembers(remembered);
     this.members.clear();
     this.#membersByKey = new Map();
     for (const { key, removedAtMs } of this.#tombstonesByKey.values()) {
@@ -296,19 +280,19 @@ export class Collection {
 
   /** Number of names whose removal returning clients may have to receive; see `forgetContent`. */
   get rememberedCount(): number {
-    return this.#remembered.length + this.#earlier.size;
+    return this.#remembered.size + this.#earlier.size;
   }
 
   /** Returning clients get no removal of its former members. */
   forgetNames(): void {
-    this.#remembered = [];
+    this.#remembered = new RememberedMembers();
     this.#earlier.clear();
   }
 
   /** Takes over the names that an earlier process knew of this collection. */
   restore({ members, removed }: CollectionNames, nowMs: number): void {
     // No client of this process was sent them.
-    this.#remembered = members.map((key) => ({ key, joinedSeq: Infinity }));
+    this.#remembered = new RememberedMembers(members.map((key) => ({ key, joinedSeq: Infinity })));
     for (const { key, removedAtMs } of removed) {
       if (nowMs - removedAtMs <= this.#limits.tombstoneMaxAgeMs)
         this.#earlier.set(key, removedAtMs);
@@ -326,14 +310,14 @@ export class Collection {
   }
 
   /** The remembered members that are not members again. */
-  #gone(): RememberedMember[] {
-    const isGone = ({ key }: RememberedMember): boolean => !this.#membersByKey.has(key);
-    return [...this.#remembered.filter(isGone), ...[...this.#lacking.values()].filter(isGone)];
+  #gone(): readonly RememberedMember[] {
+    const all = this.#remembered.values();
+    return this.#membersByKey.size === 0 ? all : all.filter(({ key }) => !this.member(key));
   }
 
-  /** The remembered members: only a collection that is not proven has those of `#remembered`. */
-  #known(): Iterable<RememberedMember> {
-    return this.#lacking.size > 0 ? this.#lacking.values() : this.#remembered;
+  /** A remembered member that the proven collection lacks, or lacked when it was proven. */
+  #lacking(key: string): RememberedMember | undefined {
+    return this.proven ? this.#remembered.get(key) : undefined;
   }
 
   /**
@@ -345,7 +329,7 @@ export class Collection {
     for (const member of this.#membersByKey.values()) {
       if (mayHold(member, sentSeq, removedSeq)) keys.add(member.key);
     }
-    for (const { key, joinedSeq } of [...this.#remembered, ...this.#lacking.values()]) {
+    for (const { key, joinedSeq } of this.#remembered.values()) {
       if (joinedSeq <= sentSeq) keys.add(key);
     }
     for (const { key, joinedSeq } of this.tombstones.since(removedSeq)) {
