@@ -23,7 +23,7 @@ import {
   CollectionMemory,
   type MemoryEvent,
 } from '../../../../gateway/state-file/collection-memory.js';
-import { withDigest } from '../../../../gateway/state-file/collection-file.js';
+import { encodeCollections, withDigest } from '../../../../gateway/state-file/collection-file.js';
 import type { CollectionNames } from '../../../../gateway/core/cache/collection.js';
 import { nameOfKey, oldStyleName, type ResourceName } from '../../../../protos/resource-name.js';
 import { nameOf } from '../../../support/fake-directory.js';
@@ -328,6 +328,19 @@ t.test('the draft of a process that was killed is deleted, and no other file', a
   await memory.writeIfDue();
   t.strictSame(readdirSync(directory).sort(), [basename(file), basename(other)].sort());
   t.equal(readFileSync(other, 'utf8'), 'untouched');
+});
+
+t.test('5,000 collections with one name each are few pieces, and each piece is small', (t) => {
+  const collections = Array.from({ length: 5_000 }, (_, at) =>
+    named([cds(`g${at}/one`)], nameOf(cds(`g${at}/*`))),
+  );
+  const pieces = [...encodeCollections(collections, (atMs) => atMs)];
+  t.ok(pieces.length <= 50, `${pieces.length} pieces`);
+  t.ok(
+    pieces.every(({ length }) => length < 65_536),
+    'at most 64 KB each',
+  );
+  t.end();
 });
 
 t.test('more names than the bound are not written, and the old file stays', async (t) => {
