@@ -61,6 +61,8 @@ export class Turns {
   /** Of the present turn, and up to `NOTED_MS` of those before. */
   #usedMs = 0;
   #isScheduled = false;
+  /** Work of the present turn ran without waiting. */
+  #hasRunAtOnce = false;
 
   /** @param onError a piece of work threw; the others go on */
   constructor(onError: (error: unknown) => void) {
@@ -118,7 +120,10 @@ export class Turns {
   #runsNow(work: () => void): boolean {
     if (this.#waitingCount > 0 || this.#usedMs >= PORTION_MS) return false;
     this.#perform(work);
-    if (this.#usedMs >= NOTED_MS) this.#schedule();
+    if (this.#usedMs >= NOTED_MS) {
+      this.#hasRunAtOnce = true;
+      this.#schedule();
+    }
     return true;
   }
 
@@ -141,8 +146,10 @@ export class Turns {
     setImmediate(() => {
       this.#isScheduled = false;
       this.#usedMs = 0;
-      this.#drain(PORTION_MS);
-      if (this.#usedMs > 0) this.#schedule();
+      // Immediates run in the same turn as the reading of the sockets that came before.
+      if (!this.#hasRunAtOnce) this.#drain(PORTION_MS);
+      this.#hasRunAtOnce = false;
+      if (this.#usedMs > 0 || this.#waitingCount > 0) this.#schedule();
     });
   }
 

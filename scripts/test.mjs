@@ -47,9 +47,11 @@ const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*
 const isFailover = (file) => /interop\/failover\./.test(file);
 const isOfFirstHalf = (file) => /interop\/(nats|grpc-restart)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
-// Attacks whose longest turn is so near the bar that a test on the other core would decide.
+// Attacks that are judged by wall time, or whose longest turn is so near the bar that a test on the other core would decide.
 const isNearBar = (file) =>
-  /attacks\/(admin|broad-clients|bursts|headers|names|remembered|storm|sources?)\./.test(file);
+  /attacks\/(admin|broad-clients|bursts|headers|map-writes|names|remembered|storm|sources?)\./.test(
+    file,
+  );
 const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word));
 /** The attacks of this kind that were asked for; possibly none. */
 const attacks = (wanted, ...args) => {

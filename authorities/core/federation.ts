@@ -69,8 +69,8 @@ export class Federation {
   readonly #redirects: Redirects;
   readonly #lists: Lists;
   readonly #delivery: Delivery;
-  /** The next flush may read a long list. Only the timer sets this, so each turn reads one list at most. */
-  #mayReadList = false;
+  /** The last turn took a portion of a response, so the next one reads lists. */
+  #isTurnOfLists = false;
   #nowMs = 0;
   readonly #effects: FederationEffect[] = [];
 
@@ -178,6 +178,7 @@ export class Federation {
   handleMessage(source: string, epoch: number, bytes: Uint8Array, nowMs: number): void {
     const server = this.#sources.server(source);
     if (!server) return;
+    if (this.#lists.nextDeadlineMs(nowMs) > nowMs) this.#lists.beginTurn();
     server.handleMessage(epoch, bytes, nowMs);
     this.#dispatch(server, nowMs);
   }
@@ -221,16 +222,21 @@ export class Federation {
   }
 
   handleTimer(nowMs: number): void {
-    this.#mayReadList = true;
     this.#groups.beginTurn();
     for (const server of this.#sources.takeDue(nowMs)) {
       server.handleTimer(nowMs);
       this.#dispatch(server, nowMs);
     }
     for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
-    // One portion of one response, so that no turn is long.
-    const source = this.#sources.takeMidResponse();
-    if (!source) return;
+    // One portion of one response, or one of lists, so that no turn is long.
+    const isForLists = this.#isTurnOfLists && this.#lists.nextDeadlineMs(nowMs) <= nowMs;
+    const source = isForLists ? undefined : this.#sources.takeMidResponse();
+    this.#isTurnOfLists = source !== undefined;
+    if (!source) {
+      this.#lists.beginTurn();
+      return;
+    }
+    this.#lists.endTurn();
     source.continueResponse(nowMs);
     this.#dispatch(source, nowMs);
   }
@@ -475,8 +481,7 @@ export class Federation {
       if (this.#delivery.tell()) continue;
       // Here and not with the timer: any input may come first after the linger of a group, and no timer may follow.
       if (this.#nodeGroups.dropIdle(nowMs)) continue;
-      if (!this.#mayReadList || !this.#lists.readDue(nowMs)) break;
-      this.#mayReadList = false;
+      if (!this.#lists.readDue(nowMs)) break;
     }
     return this.#effects.splice(0);
   }

@@ -37,15 +37,16 @@ export interface Nesting {
   handleCleared(view: ListView, nested: readonly ResourceName[]): void;
   /** @returns why `view` may not nest this list, or undefined. */
   nestingProblem(view: ListView, nested: ResourceName): string | undefined;
+  /** Takes room for one entry in the present turn of the event loop. @returns whether there was room */
+  takeRoom(): boolean;
+  /** No room is left in the present turn. */
+  endTurn(): void;
   /** Would this list, and each list that nests it, stay within the limits with this many entries? */
   fits(view: ListView, entryCount: number): boolean;
 }
 
 /** Reading this much takes some 10 ms of CPU; 10,000 entries have at least 500,000 bytes. */
 const LONG_LIST_BYTES = 128 * 1_024;
-
-/** Entries of a list that are read or left in one turn of the event loop, some 1 ms of CPU. A count. */
-const ENTRIES_PER_TURN = 100;
 
 /** A long list is not read again for this time. Further content replaces what waits. Milliseconds. */
 const LONG_LIST_PAUSE_MS = 1_000;
@@ -125,7 +126,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#content = undefined;
     this.#isPostponed = false;
     this.#isClosed = true;
-    this.#reading = this.#leaveFormer();
+    this.#reading = this.#former.size > 0 ? this.#leaveFormer() : undefined;
     this.#readOn();
   }
 
@@ -211,12 +212,13 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#absence = undefined;
     this.#error = undefined;
     this.#reading = this.#takeAll(list.entries);
+    if (isLong(projection)) this.#nesting.endTurn();
     this.#readOn();
   }
 
   /** Handles some of the entries that are left to read or to leave, and the rest in later turns. */
   #readOn(): void {
-    for (let left = ENTRIES_PER_TURN; left >= 0; left--) {
+    while (!this.#reading || this.#nesting.takeRoom()) {
       if (this.#reading?.next().done === false) continue;
       this.#reading = undefined;
       this.#tellIfComplete();
@@ -291,7 +293,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#nesting.handleChanged(this);
     this.#isKnown = true;
     this.#problems = [];
-    this.#reading = this.#leaveFormer();
+    this.#reading = this.#former.size > 0 ? this.#leaveFormer() : undefined;
     this.#readOn();
   }
 

@@ -9,6 +9,9 @@ import { ListView, type Nesting } from './list-view.js';
 import type { LinkPort } from './redirects.js';
 import type { ResourceWatcher } from '../watcher.js';
 
+/** Entries of all lists that are read or left in one turn of the event loop, some 0.5 ms of CPU, and 20 ms at first. A count. */
+const ENTRIES_PER_TURN = 50;
+
 export class Lists implements Nesting {
   readonly #port: LinkPort;
   readonly #views = new TypedMap<ListView>();
@@ -28,6 +31,8 @@ export class Lists implements Nesting {
   readonly #agenda = new Agenda<ListView>();
   /** A list changed, or its last watcher left: views that exceeded a limit may be within it now. */
   #changed = false;
+  /** Entries for which the present turn has room. */
+  #room = ENTRIES_PER_TURN;
 
   constructor(port: LinkPort) {
     this.#port = port;
@@ -75,15 +80,35 @@ export class Lists implements Nesting {
     return this.#agenda.nextDeadlineMs(nowMs);
   }
 
+  /** A turn of the event loop begins, which reads entries. */
+  beginTurn(): void {
+    this.#room = ENTRIES_PER_TURN;
+  }
+
+  endTurn(): void {
+    this.#room = 0;
+  }
+
+  takeRoom(): boolean {
+    if (this.#room === 0) return false;
+    this.#room--;
+    return true;
+  }
+
   /**
-   * Goes on with a long list, or with one whose content waited: one in each turn of the event loop.
+   * Goes on with the lists that wait, as long as the turn has room.
    *
    * @returns whether there was one
    */
   readDue(nowMs: number): boolean {
-    const [view] = this.#agenda.takeDue(nowMs);
-    view?.continueReading();
-    return view !== undefined;
+    if (this.#room === 0) return false;
+    const due = this.#agenda.takeDue(nowMs);
+    for (const view of due) {
+      // The others are due again.
+      if (this.#room === 0) break;
+      view.continueReading();
+    }
+    return due.length > 0;
   }
 
   /** A new map may allow other hops. */

@@ -40,6 +40,9 @@ import type {
 import { TypeTrials } from './type-trials.js';
 import { TokenBucket } from './token-bucket.js';
 
+/** Requests that are taken together. The transport says after each one whether it takes more. A count. */
+const MAX_REQUESTS_AT_ONCE = 32;
+
 export type ServerEffect =
   | HealthEffect
   /** Write this request on the stream of the present epoch. */
@@ -130,6 +133,7 @@ export class ManagementServer implements Source {
   #wasLive = false;
   #lostSinceMs: number | undefined;
   #effects: ServerEffect[] = [];
+  #hasMore = false;
   /** The transport takes requests. */
   #isWritable = false;
   #isPaused = false;
@@ -465,6 +469,11 @@ export class ManagementServer implements Source {
     return mayWrite && this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
   }
 
+  /** After `takeEffects`: it left requests, which wait until the others are performed: the transport may take no more. */
+  get hasMore(): boolean {
+    return this.#hasMore;
+  }
+
   /**
    * The effects to perform now, including requests; empty when none are left. Without a token, or while
    * the transport takes none, no request is polled, so the names that come meanwhile merge into one
@@ -473,13 +482,15 @@ export class ManagementServer implements Source {
    */
   takeEffects(nowMs: number): readonly ServerEffect[] {
     const mayWrite = this.#isWritable && !this.#isOver && this.#isOpen();
-    while (mayWrite && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
+    let room = MAX_REQUESTS_AT_ONCE;
+    while (mayWrite && room-- > 0 && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
       const request = this.#stream.pollRequest(nowMs);
       if (!request) break;
       this.#tokens?.take(nowMs);
       this.#trials.handleRequested(request.typeUrl, nowMs);
       this.#effects.push({ kind: 'send', ...request });
     }
+    this.#hasMore = room < 0;
     if (this.#effects.length === 0) return [];
     const taken = this.#effects;
     this.#effects = [];

@@ -230,6 +230,7 @@ export class Sources {
     for (const effect of server.takeEffects(nowMs)) {
       this.#effects.push({ kind: 'server', source: server.id, effect });
     }
+    if (server.hasMore) this.#agenda.touch(server);
   }
 
   #make(): void {

@@ -30,6 +30,8 @@ t.test(
     t.notOk(turns.runForStream(taking('urgent'), true, {}));
     t.strictSame(done, ['first']);
     await turn();
+    t.strictSame(done, ['first'], 'immediates belong to the turn of what ran at once');
+    await turn();
     t.strictSame(done, ['first', 'urgent']);
     await turn();
     t.strictSame(done, ['first', 'urgent', 'second']);
@@ -55,8 +57,7 @@ t.test(
     for (let id = 0; id < 10; id++) urgent('hostile', hostile);
     turns.runForStream(() => done.push('newcomer'), false, honest);
     urgent('honest', honest);
-    await turn();
-    await turn();
+    for (let next = 0; next < 3; next++) await turn();
     t.strictSame(done.slice(0, 4), ['hostile', 'honest', 'hostile', 'newcomer']);
     t.equal(done.length, 12);
   },
@@ -128,6 +129,7 @@ t.test('work that causes more outside of the turns is charged for it', async (t)
   let done = 0;
   t.notOk(turns.run(() => done++));
   await turn();
+  await turn();
   t.equal(done, 1);
 });
 
@@ -145,7 +147,7 @@ t.test('senders take turns, and the work of each keeps its order', async (t) => 
   for (let at = 1; at <= 5; at++) work(`hostile ${at}`, hostile);
   work('honest 1', honest);
   work('honest 2', honest);
-  for (let at = 0; at < 7; at++) await turn();
+  for (let at = 0; at <= 7; at++) await turn();
   t.strictSame(done, [
     'hostile 1',
     'honest 1',
