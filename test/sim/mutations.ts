@@ -329,14 +329,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the last client takes the tombstones with it',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'return this.#remembered.length + this.#earlier.size;',
+    from: 'return this.#remembered.size + this.#earlier.size;',
     to: 'return 0;',
   },
   {
     title: 'the state file is ignored',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'this.#remembered = members.map((key) => ({ key, joinedSeq: Infinity }));',
-    to: 'this.#remembered = members.slice(members.length).map((key) => ({ key, joinedSeq: Infinity }));',
+    from: 'new RememberedMembers(members.map((key) => ({ key, joinedSeq: Infinity })));',
+    to: 'new RememberedMembers([]);',
   },
   {
     title: 'resources without subscribers stay',
