@@ -445,3 +445,33 @@ t.test('a paused stream takes one more message; after the pause all come', async
   attempt.resume?.();
   await until('all have come', () => received === count);
 });
+
+t.test('with 64 requests that wait, a source takes no more until a later turn', async (t) => {
+  const port = await startHttp2Source(t, (stream) => {
+    stream.resume();
+  });
+  const events: string[] = [];
+  const sendMany = (): void => {
+    for (let sent = 1; sent <= 65; sent++) {
+      t.notOk(events.includes('blocked'), `request ${sent} may wait`);
+      attempt.send({ typeUrl: '', bytes: Buffer.from('request') });
+    }
+    t.strictSame(events, ['writable', 'blocked']);
+  };
+  const attempt = grpcTransport.dial(sourceAt(port), NO_IDENTITY, {
+    onMessage: () => undefined,
+    onBlocked: () => events.push('blocked'),
+    onWritable: () => {
+      events.push('writable');
+      if (events.length === 1) sendMany();
+    },
+    onAlive: () => undefined,
+    onTypeUnserved: () => undefined,
+    onEnd: () => undefined,
+  });
+  t.teardown(() => {
+    attempt.cancel();
+  });
+  await until('the source has read them', () => events.length === 3);
+  t.strictSame(events, ['writable', 'blocked', 'writable']);
+});

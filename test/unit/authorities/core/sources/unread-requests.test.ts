@@ -64,6 +64,27 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
     t.end();
   });
 
+  t.test(
+    `${apiType}: 32 requests are taken together, so the transport can stop the others`,
+    (t) => {
+      const { server, pump, respond, count } = start(apiType);
+      server.handleAttemptEvent(server.health.epoch, { kind: 'blocked' }, 0);
+      for (let at = 0; at < 40; at++) respond(String(at));
+      server.handleAttemptEvent(server.health.epoch, { kind: 'writable' }, 0);
+      pump();
+      t.equal(count('send'), 1 + 32);
+      t.ok(server.hasMore);
+      server.handleAttemptEvent(server.health.epoch, { kind: 'blocked' }, 0);
+      pump();
+      t.equal(count('send'), 1 + 32);
+      server.handleAttemptEvent(server.health.epoch, { kind: 'writable' }, 0);
+      pump();
+      t.equal(count('send'), 1 + 40);
+      t.notOk(server.hasMore);
+      t.end();
+    },
+  );
+
   t.test(`${apiType}: more than 1 MiB of waiting ACKs ends the stream`, (t) => {
     const { server, effects, respond, count } = start(apiType);
     server.handleAttemptEvent(server.health.epoch, { kind: 'blocked' }, 0);
