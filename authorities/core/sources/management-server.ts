@@ -37,7 +37,7 @@ import type {
   SourceStream,
   StreamRequest,
 } from './source-stream.js';
-import { TypeTrials } from './type-trials.js';
+import { isKnownType, TypeTrials } from './type-trials.js';
 import { TokenBucket } from './token-bucket.js';
 
 /** Requests that are taken together. The transport says after each one whether it takes more. A count. */
@@ -234,7 +234,9 @@ export class ManagementServer implements Source {
     this.#noteInput();
     this.#updateWanted(nowMs);
     // The backoff is that of types for which the source may end its streams.
-    if (this.#isFirstUndoubted(typeUrl)) this.nudge(nowMs);
+    // A made-up type before this one may have had the last nudge.
+    if (this.#isFirstUndoubted(typeUrl))
+      this.#step({ kind: 'nudge', isRare: isKnownType(typeUrl) }, nowMs);
   }
 
   #isFirstUndoubted(typeUrl: string): boolean {

@@ -71,8 +71,8 @@ export type HealthEvent =
   | { readonly kind: 'admitted' }
   | { readonly kind: 'first_response' }
   | { readonly kind: 'ended'; readonly end: StreamEnd }
-  /** A hint that the source may be reachable again. */
-  | { readonly kind: 'nudge' }
+  /** A hint that the source may be reachable again. `isRare`: something else bounds how many of these come. */
+  | { readonly kind: 'nudge'; readonly isRare?: boolean }
   /** The credential files of the connection changed since the last attempt. */
   | { readonly kind: 'credentials_changed' }
   | { readonly kind: 'timer' };
@@ -144,7 +144,7 @@ const LASTING_REFUSALS = 8;
  */
 const BUSY_ATTEMPTS = 6;
 
-/** A nudge may be mistaken or malicious, so it skips a backoff at most this often. */
+/** A nudge may be mistaken or malicious, so it skips a backoff at most this often, unless it is a rare one. */
 const NUDGE_INTERVAL_MS = 5_000;
 
 /** The first attempt after a loss starts within this time, however long the backoff was. */
@@ -430,10 +430,10 @@ const TABLE: Table = {
     admitted: stay,
     first_response: stay,
     ended: stay,
-    nudge: (state, _event, input) => {
+    nudge: (state, { isRare = false }, input) => {
       const { nudgedAtMs, wanted } = state;
       const again = nudgedAtMs !== null && input.nowMs - nudgedAtMs < NUDGE_INTERVAL_MS;
-      if (!wanted || again) return stay(state);
+      if (!wanted || (again && !isRare)) return stay(state);
       return start({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
     },
     // The refusal concerned the old credentials, so the backoff restarts.

@@ -31,6 +31,9 @@ const MAX_KEPT = 1_000;
 /** Clients did not invent these. */
 const KNOWN: ReadonlySet<string> = new Set(Object.values(TYPE_URL));
 
+/** Whether the gateway knows the type, so that no client made it up. */
+export const isKnownType = (typeUrl: string): boolean => KNOWN.has(typeUrl);
+
 const OK = 0;
 
 interface Doubt {

@@ -272,8 +272,16 @@ t.test('a type that is not doubted does not wait for the backoff of doubted ones
   end();
   ask(BAD, 'other');
   t.equal(server.health.kind, 'waiting', 'the same type does wait');
-  ask(CDS);
+  ask('type.googleapis.com/made.up.Other');
   t.equal(server.health.kind, 'connecting');
+  end();
+  ask('type.googleapis.com/made.up.Third');
+  t.equal(server.health.kind, 'waiting', 'made-up types skip a backoff once in 5 s');
+  server.handleTimer(1_000_000);
+  server.takeEffects(0);
+  end();
+  ask(CDS);
+  t.equal(server.health.kind, 'connecting', 'a known type skips it each time');
   const gone = managementServerOf();
   gone.subscribe(CDS, nameOf(cds('a')), ask, 0);
   gone.takeEffects(0);
