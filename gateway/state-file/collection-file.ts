@@ -1,7 +1,6 @@
 /**
- * The format of the state file: names of collections as JSON, in pieces, so that encoding never blocks the event
- * loop for long. Times are wall-clock milliseconds, since no other clock survives
- * a restart. The file ends with a digest of its content: without it, a flipped bit in a name would send
+ * The format of the state file: names of collections as JSON, in pieces, so that encoding never blocks the event loop for
+ * long. Times are wall-clock milliseconds, since no other clock survives a restart. The file ends with a digest of its content: without it, a flipped bit in a name would send
  * clients a removal.
  */
 import { createHash } from 'node:crypto';
@@ -38,7 +37,7 @@ export function shiftsAt(
   };
 }
 
-/** The pieces of the file, in order, of 30 to 60 KB; each collection is read when the iterator reaches it. */
+/** The pieces of the file, in order, most of 30 to 60 KB; each collection is read when the iterator reaches it. */
 export function encodeCollections(
   collections: Iterable<CollectionNames>,
   toWallClock: ShiftTime,

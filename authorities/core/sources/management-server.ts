@@ -134,6 +134,8 @@ export class ManagementServer implements Source {
   #lostSinceMs: number | undefined;
   #effects: ServerEffect[] = [];
   #hasMore = false;
+  /** Known types that have skipped a backoff without regard to the last nudge. */
+  readonly #skipped = new Set<string>();
   /** The transport takes requests. */
   #isWritable = false;
   #isPaused = false;
@@ -234,9 +236,14 @@ export class ManagementServer implements Source {
     this.#noteInput();
     this.#updateWanted(nowMs);
     // The backoff is that of types for which the source may end its streams.
-    // A made-up type before this one may have had the last nudge.
-    if (this.#isFirstUndoubted(typeUrl))
-      this.#step({ kind: 'nudge', isRare: isKnownType(typeUrl) }, nowMs);
+    if (this.#isFirstUndoubted(typeUrl)) this.#skipBackoff(typeUrl, nowMs);
+  }
+
+  /** A made-up type may have had the last nudge, so a known one needs none, once: its further names must not dial each time. */
+  #skipBackoff(typeUrl: string, nowMs: number): void {
+    const isRare = isKnownType(typeUrl) && !this.#skipped.has(typeUrl);
+    if (isRare) this.#skipped.add(typeUrl);
+    this.#step({ kind: 'nudge', isRare }, nowMs);
   }
 
   #isFirstUndoubted(typeUrl: string): boolean {

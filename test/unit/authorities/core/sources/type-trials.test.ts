@@ -281,7 +281,11 @@ t.test('a type that is not doubted does not wait for the backoff of doubted ones
   server.takeEffects(0);
   end();
   ask(CDS);
-  t.equal(server.health.kind, 'connecting', 'a known type skips it each time');
+  t.equal(server.health.kind, 'connecting', 'a known type skips it also then');
+  const away = { kind: 'ended', end: endOf(STATUS_CODE.unavailable) } as const;
+  server.handleAttemptEvent(server.health.epoch, away, 0);
+  ask(CDS, 'other');
+  t.equal(server.health.kind, 'waiting', 'but once: each name would dial the source');
   const gone = managementServerOf();
   gone.subscribe(CDS, nameOf(cds('a')), ask, 0);
   gone.takeEffects(0);
