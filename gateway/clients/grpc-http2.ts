@@ -322,13 +322,7 @@ class Connection implements CallConnection {
     stream.on('frameError', ignore);
     this.#reading.noteEvent();
     if (this.#isEnding) return;
-    this.#openStreams++;
-    const forgetParts = this.#unreadParts.watch(stream);
-    stream.on('close', () => {
-      this.#openStreams--;
-      forgetParts();
-      if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
-    });
+    this.#watchClose(stream);
     if (!this.#hasStream) {
       this.#hasStream = true;
       this.#noteBegun();
@@ -345,6 +339,20 @@ class Connection implements CallConnection {
         this.#options.onError(error);
         stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       }
+    });
+  }
+
+  /**
+   * By itself: closures of one function share their variables, so this listener would keep the headers, secrets among
+   * them, as long as the stream is open.
+   */
+  #watchClose(stream: ServerHttp2Stream): void {
+    this.#openStreams++;
+    const forgetParts = this.#unreadParts.watch(stream);
+    stream.on('close', () => {
+      this.#openStreams--;
+      forgetParts();
+      if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
   }
 
