@@ -33,7 +33,7 @@ t.test('13: no token of an open stream is in the heap of the gateway', async (t)
   t.teardown(async () => {
     client.close();
     await gateway.stop();
-    source.stop();
+    await source.stop();
     rmSync(snapshots, { recursive: true, force: true });
   });
   client.subscribe(TYPE_URLS.assignment, [NAME]);
