@@ -21,6 +21,7 @@ import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import type { Quotas } from '../core/quotas/quotas.js';
 import { ClientListener } from './client-listener.js';
+import { ClosedSessions, nativePartOf, type NativePart } from './closed-sessions.js';
 import { stopReading } from './connection-end.js';
 import {
   respondOnly,
@@ -120,6 +121,7 @@ export class GrpcServer {
   readonly #http1: RestHttp1 | undefined;
   readonly #connections = new Set<Connection>();
   readonly #reading = new ReadInTurns();
+  readonly #closed = new ClosedSessions({ open: () => this.#connections.size });
 
   /** @param tls absent: cleartext with prior knowledge (RFC 9113, 3.3) */
   constructor(options: GrpcServerOptions, tls: TlsMaterial | undefined) {
@@ -187,6 +189,7 @@ export class GrpcServer {
         clearTimeout(force);
         resolve();
       });
+      this.#closed.close();
       for (const connection of this.#connections) connection.goAway();
       this.#http1?.goAway();
     });
@@ -194,6 +197,7 @@ export class GrpcServer {
 
   readonly #forget = (connection: Connection): void => {
     this.#connections.delete(connection);
+    if (connection.nativePart) this.#closed.add(connection.nativePart);
   };
 
   #accept(session: ServerHttp2Session, socket: Socket): void {
@@ -223,6 +227,7 @@ class Connection implements CallConnection {
   /** The connection is closed after this turn. */
   #isEnding = false;
   #closeReason = 'cancelled by the client';
+  readonly nativePart: NativePart | undefined;
   /** Verified. It outlives the socket, which has none once it is closed. */
   readonly certificate: ClientCertificate | undefined;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
@@ -249,6 +254,7 @@ class Connection implements CallConnection {
       else this.#closing ??= setTimeout(() => socket.destroy(), options.keepalive.timeMs).unref();
     });
     this.#session = session;
+    this.nativePart = nativePartOf(session);
     this.#socket = socket;
     this.#options = options;
     this.#reading = reading.add(socket);
@@ -287,6 +293,8 @@ class Connection implements CallConnection {
       clearTimeout(this.#keepalive);
       clearTimeout(this.#closing);
       this.#reading.end();
+      // The native part may outlive the rest of the connection, and refers to the session.
+      session.removeAllListeners().on('error', ignore);
       onClosed(this);
     });
   }

@@ -1,5 +1,4 @@
 /** Samples the memory of the process: once a second, and after each full collection of garbage. */
-import { constants, PerformanceObserver, type PerformanceEntry } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import {
   memoryFullness,
@@ -7,6 +6,7 @@ import {
   type MemoryLevel,
   type MemorySample,
 } from '../core/quotas/memory-level.js';
+import { watchFullCollections } from './full-collections.js';
 
 export interface MemoryWatchOptions {
   /** The part of the heap limit above which memory is short, from 0 to 1. */
@@ -25,9 +25,7 @@ const YOUNG_BYTES = 48 * 1_024 * 1_024;
 
 export class MemoryWatch {
   readonly #options: MemoryWatchOptions;
-  readonly #collections = new PerformanceObserver((list) => {
-    if (list.getEntries().some(isFullCollection)) this.#noteCollected();
-  });
+  #stopWatching: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #heapLiveBytes = 0;
   #level: MemoryLevel = 'enough';
@@ -46,14 +44,16 @@ export class MemoryWatch {
   }
 
   start(): void {
-    this.#collections.observe({ entryTypes: ['gc'] });
+    this.#stopWatching = watchFullCollections(() => {
+      this.#noteCollected();
+    });
     this.#timer = setInterval(() => {
       this.#judge();
     }, SAMPLE_MS).unref();
   }
 
   close(): void {
-    this.#collections.disconnect();
+    this.#stopWatching?.();
     clearInterval(this.#timer);
   }
 
@@ -78,10 +78,4 @@ export class MemoryWatch {
       heapLimitBytes: Math.max(heap_size_limit - YOUNG_BYTES, heap_size_limit / 2),
     };
   }
-}
-
-/** The types of Node lack `detail`. */
-function isFullCollection(entry: PerformanceEntry): boolean {
-  const { detail } = entry as { readonly detail?: { readonly kind?: number } };
-  return detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
 }
