@@ -3,7 +3,6 @@
  * refers to it any more, and V8 finds all of them in one turn, at the end of a collection of the whole heap: 3,000
  * clients that had left took 20 to 45 ms of it.
  */
-import type { ServerHttp2Session } from 'node:http2';
 import { watchFullCollections } from './full-collections.js';
 
 /** Parts that one collection frees, or this share of those that wait if it is more. A count; a share of 1. */
@@ -23,10 +22,13 @@ export type NativePart = object;
 /** Node's session keeps its native part under a symbol, until it is closed. */
 const NATIVE = 'kHandle';
 
-/** @returns undefined: the session is closed, or this version of Node keeps the part elsewhere */
-export function nativePartOf(session: ServerHttp2Session): NativePart | undefined {
+/**
+ * @param session of Node's HTTP/2
+ * @returns undefined: the session is closed, or this version of Node keeps the part elsewhere
+ */
+export function nativePartOf(session: object): NativePart | undefined {
   const symbol = Object.getOwnPropertySymbols(session).find((key) => key.description === NATIVE);
-  return symbol && (session as unknown as Readonly<Record<symbol, NativePart | undefined>>)[symbol];
+  return symbol && (session as Readonly<Record<symbol, NativePart | undefined>>)[symbol];
 }
 
 export class ClosedSessions {
