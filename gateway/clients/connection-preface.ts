@@ -28,13 +28,22 @@ const FRAME_HEAD_LENGTH = 9;
  */
 const MAX_FIRST_FRAMES = 3_000;
 
+/**
+ * RST_STREAM frames that come with the preface. Node makes a stream for each: 1,000 kept the event loop for up to 100 ms. No
+ * client needs to reset a stream that it has just opened. A count.
+ */
+const MAX_FIRST_RESETS = 100;
+const RESET_STREAM = 3;
+
 /** @param firstBytes of an HTTP/2 connection, with the preface */
 export function isFlood(firstBytes: Buffer): boolean {
   let frames = 0;
+  let resets = 0;
   for (let at = PREFACE_LENGTH; at + FRAME_HEAD_LENGTH <= firstBytes.length; frames++) {
+    if (firstBytes[at + 3] === RESET_STREAM) resets++;
     at += FRAME_HEAD_LENGTH + firstBytes.readUIntBE(at, 3);
   }
-  return frames > MAX_FIRST_FRAMES;
+  return frames > MAX_FIRST_FRAMES || resets > MAX_FIRST_RESETS;
 }
 
 export interface PrefaceOptions<Kind> {

@@ -103,10 +103,17 @@ const CONTROL_FRAMES = { maxTokens: 1_000, fillRatePerSecond: 1_000 };
 
 /**
  * Streams that the client of one connection resets: all that it has, and not many more, since Node reads all that
- * the connections have sent in one turn. Below the bounds of nghttp2 (1,000 and 33), which would stop the
- * connection without closing it. A count at once, and then a count per second.
+ * the connections have sent in one turn. Below the bounds of nghttp2, which would stop the connection without closing
+ * it. A count at once, and then a count per second.
  */
 const RESETS = { maxTokens: STREAMS_AT_A_TIME, fillRatePerSecond: 20 };
+
+/**
+ * The gateway counts a reset after Node has handled all that it has read: 64 KB can open and reset 1,000 streams, a turn of
+ * 50 to 100 ms. nghttp2 ignores what follows this many. Node.js 20 has no such option, and 1,000. A count, and a
+ * count per second.
+ */
+const RESETS_IN_A_READ = { streamResetBurst: 2 * STREAMS_AT_A_TIME, streamResetRate: 33 };
 
 /**
  * Node would refuse new streams of a connection whose streams have this much to send, whether they read
@@ -135,6 +142,7 @@ export class GrpcServer {
       maxSessionInvalidFrames: MAX_INVALID_FRAMES,
       maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
+      ...RESETS_IN_A_READ,
     };
     const { rest, onError } = options;
     this.#http1 = rest && new RestHttp1({ rest, reading: this.#reading, onError });
