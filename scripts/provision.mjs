@@ -18,7 +18,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { chmod, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import console from 'node:console';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -214,9 +214,9 @@ async function aptUnpack(folder, listPackages) {
 
 const mavenDependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:2.8';
 
-/** A Java program: its compiled classes, and its libraries in the subfolder `lib`. */
+/** A Java program `Program.jar`, named like its main class, and its libraries in the subfolder `lib`. */
 const javaProgram = (name, mainClass) => ({
-  binary: () => join(homeOf(name), `${mainClass}.class`),
+  binary: () => join(homeOf(name), `${mainClass}.jar`),
   async make(folder) {
     const source = sourceOf(name);
     const libraries = join(folder, 'lib');
@@ -224,11 +224,50 @@ const javaProgram = (name, mainClass) => ({
     const where = ['--file', join(source, 'pom.xml'), `-DoutputDirectory=${libraries}`];
     await run('mvn', ['--quiet', '--batch-mode', goal, ...where]);
     checkLibraries(libraries, join(source, 'checksums.txt'));
-    const options = ['-encoding', 'UTF-8', '-cp', join(libraries, '*'), '-d', folder];
+    const classes = join(folder, 'classes');
+    const options = ['-encoding', 'UTF-8', '-cp', join(libraries, '*'), '-d', classes];
     const files = readdirSync(source).filter((file) => file.endsWith('.java'));
     await run('javac', [...options, ...files.map((file) => join(source, file))]);
+    const program = join(folder, `${mainClass}.jar`);
+    await run('jar', ['--create', '--file', program, '-C', classes, '.']);
+    await rm(classes, { recursive: true });
   },
 });
+
+/** Its channels find nothing that answers. */
+const UNREACHABLE = {
+  xds_servers: [{ server_uri: 'dns:///127.0.0.1:1', channel_creds: [{ type: 'insecure' }] }],
+  node: { id: 'archive' },
+};
+
+/** The Java Virtual Machine starts in half the time with an archive of the classes that a run has loaded. */
+const grpcJavaClient = {
+  ...javaProgram('grpc-java-client', 'Client'),
+  /** Of the installed program: the archive is valid for its path only. */
+  async finish(program) {
+    const archive = join(dirname(program), 'classes.jsa');
+    const [command, ...options] = javaCommandOf(program);
+    const made = `${archive}.${randomUUID()}`;
+    const once = [`-XX:ArchiveClassesAtExit=${made}`, ...options, '10', 'xds:///nothing'];
+    const env = { ...process.env, GRPC_XDS_BOOTSTRAP_CONFIG: JSON.stringify(UNREACHABLE) };
+    const running = execute(command, once, { env });
+    // It has said that a call failed, and ends with its input.
+    running.child.stdout.once('data', () => running.child.stdin.end());
+    await running;
+    await rename(made, archive);
+  },
+};
+
+/** @returns {readonly [string, ...string[]]} the command line of a provisioned Java program */
+export function javaCommandOf(program) {
+  const home = dirname(program);
+  const archive = join(home, 'classes.jsa');
+  const archived = existsSync(archive) ? [`-XX:SharedArchiveFile=${archive}`] : [];
+  // One of several programs on a small machine: a quick start matters more than quick code.
+  const frugal = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m'];
+  const classPath = `${program}:${join(home, 'lib', '*')}`;
+  return ['java', ...archived, ...frugal, '-cp', classPath, basename(program, '.jar')];
+}
 
 /**
  * @throws Error unless the folder contains exactly the files in `checksums` (`sha256sum *.jar`)
@@ -275,7 +314,7 @@ const peers = {
       await copyFile(join(source, 'client.py'), join(folder, 'client.py'));
     },
   },
-  'grpc-java-client': javaProgram('grpc-java-client', 'Client'),
+  'grpc-java-client': grpcJavaClient,
   'java-control-plane': javaProgram('java-control-plane', 'Server'),
   'node-24': node24,
   promtool,
@@ -328,6 +367,7 @@ async function provision(name) {
     await rename(scratch, home).catch((error) => {
       if (!existsSync(binary)) throw error;
     });
+    await peer.finish?.(binary);
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** A program that the interop tests run against, or with which they check deploy/, provisioned by `scripts/provision.mjs`. */
@@ -32,6 +32,7 @@ interface Provisioned {
 
 interface Provisioning {
   available(): Readonly<Record<PeerName, Provisioned>>;
+  javaCommandOf(program: string): readonly [string, ...string[]];
 }
 
 /** The project's folder; this file may run from any output folder within it. */
@@ -77,12 +78,7 @@ export function peerPath(name: PeerName): string {
   return peer.path;
 }
 
-/** The command line of a Java program. Its main class is named like the provisioned file. */
+/** The command line of a Java program. */
 export function javaCommand(name: PeerName): readonly [string, ...string[]] {
-  const main = peerPath(name);
-  const home = dirname(main);
-  const classPath = `${home}:${join(home, 'lib', '*')}`;
-  // One of several programs on a small machine: a quick start matters more than quick code.
-  const frugal = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m'];
-  return ['java', ...frugal, '-cp', classPath, basename(main, '.class')];
+  return provisioning.javaCommandOf(peerPath(name));
 }
