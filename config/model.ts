@@ -201,7 +201,7 @@ export interface FailoverPolicy {
 export type RemovalPolicy = Pick<FailoverPolicy, 'deletionGuard' | 'switchWaitMs'>;
 
 /**
- * The guard delays a set of removals that takes at least `share` of the held resources and more
+ * The guard delays a set of removals that takes all held resources, or at least `share` of them and more
  * than `count` names.
  */
 export interface DeletionGuard {

@@ -14,7 +14,7 @@ import {
   xdstpName,
   type MeshResource,
 } from '../support/mesh.js';
-import { pause } from '../support/until.js';
+import { pause, until } from '../support/until.js';
 import { tellingLogs } from './peers/child.js';
 import {
   nothingLost,
@@ -141,5 +141,28 @@ t.test(
       }
     });
     t.pass('all clients call the new cluster');
+  },
+);
+
+t.test(
+  'a control plane that restarts, and returns before its cache is filled, costs gRPC clients no call (invariant 3)',
+  { skip, timeout: 60_000 },
+  async (t) => {
+    // Two names of each type: the gateway leaves out the version of one, and the control plane is silent about it.
+    const pay = `xds://${cloud}/pay`;
+    const rig = await startGrpcRig(t, { targets: [ofCloud, pay] });
+    const { cloudPlane, cloudResources, gateway, backends } = rig;
+    await tellingLogs(processesOf(rig), async () => {
+      await rig.settle('cloud', [ofCloud, pay]);
+      await cloudPlane.kill();
+      await cloudPlane.restart([]);
+      await until(
+        'the deletion guard holds the names back',
+        async () => (await gateway.metric('tributary_guarded_removals_total')) > 0,
+      );
+      await cloudPlane.setResources([...cloudResources, assignment(cloud, 'shop', backends.spare)]);
+      await rig.settle('spare', [ofCloud]);
+      await nothingLost(t, rig.clients, { [ofCloud]: ['cloud', 'spare'], [pay]: ['cloud'] });
+    });
   },
 );

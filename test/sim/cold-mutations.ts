@@ -61,20 +61,14 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: no deletion guard for claimed names',
     file: `${GATEWAY}/delta/claims.ts`,
-    from: 'new RemovalHold({ ...policy.deletionGuard, all: true });',
-    to: 'new RemovalHold({ ...policy.deletionGuard, count: 1_000 });',
-  },
-  {
-    title: 'cold: all claimed names go if they are few',
-    file: `${GATEWAY}/delta/claims.ts`,
-    from: 'new RemovalHold({ ...policy.deletionGuard, all: true });',
-    to: 'new RemovalHold({ ...policy.deletionGuard });',
+    from: 'new RemovalHold(policy.deletionGuard);',
+    to: 'new RemovalHold({ ...policy.deletionGuard, waitMs: 0 });',
   },
   {
     title: 'cold: no deletion guard for names in the state file',
     file: `${GATEWAY}/cache/missing-names.ts`,
-    from: 'new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });',
-    to: 'new RemovalHold<MissingName>({ ...policy.deletionGuard, count: 1_000 });',
+    from: 'new RemovalHold<MissingName>(policy.deletionGuard);',
+    to: 'new RemovalHold<MissingName>({ ...policy.deletionGuard, waitMs: 0 });',
   },
   {
     title: 'cold: a source that still sends has no other names',

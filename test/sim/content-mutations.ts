@@ -41,9 +41,9 @@ export const CONTENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'content: a source that lacks all of it is believed',
-    file: RESOURCES,
-    from: 'return served.isAllAdopted;',
-    to: 'return false;',
+    file: 'authorities/core/failover/removal-hold.ts',
+    from: ' || going >= total',
+    to: '',
     unitTest: {
       file: 'test/unit/authorities/core/failover/last-known.test.ts',
       title:

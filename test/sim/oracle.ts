@@ -123,7 +123,8 @@ export class Oracle {
     const { count, waitMs } = spec.failover.deletionGuard;
     // Content of an earlier loss may still be served.
     if (loss.atMs - loss.lastMs < 2 * waitMs) return undefined;
-    const isMost = lost.length > count && 2 * lost.length >= had.length;
+    const isMost =
+      (lost.length > count && 2 * lost.length >= had.length) || lost.length === had.length;
     return isMost && lost.includes(name) ? loss.atMs + waitMs : undefined;
   }
 

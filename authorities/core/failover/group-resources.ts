@@ -47,6 +47,8 @@ export interface InUse {
 
 /** To tell that a collection is whole costs as much as to move this many names. */
 const WHOLE = 1 / 2;
+/** Served names that are looked at in one turn. In a larger group, the share of the guard tells a source that has just started. A count. */
+const FEW_NAMES = 1_000;
 
 export class GroupResources {
   readonly #spec: AuthoritySpec;
@@ -81,14 +83,7 @@ export class GroupResources {
     this.#room = room;
     this.#lastKnown = lastKnown;
     this.#inUse = inUse;
-    const served = this.#served;
-    this.#removals = new RemovalHold({
-      ...spec.failover.deletionGuard,
-      // No source has confirmed any of it: one that lacks all has most likely just started (seed 5698).
-      get all() {
-        return served.isAllAdopted;
-      },
-    });
+    this.#removals = new RemovalHold(spec.failover.deletionGuard);
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
     this.#unanswered = new UnansweredDemands(spec.failover.unavailableAfterMs, (demand) =>
       this.#isUnanswered(demand),
@@ -433,6 +428,7 @@ export class GroupResources {
     const open = {
       isOpen: (held: HeldName) => this.#isOpen(held),
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,
+      confirmsNone: () => this.#confirmsNone(),
     };
     const total = (): number => this.#served.count;
     const { due, guarded, kept } = this.#removals.takeDue(total, nowMs, open, this.#room);
@@ -467,6 +463,22 @@ export class GroupResources {
     if (!source.facts().live) return true;
     if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
     return this.#wholeWaits.covers(typeUrl, name);
+  }
+
+  /**
+   * Has the candidate in use confirmed none of the served names that stay, on its present stream? go-control-plane says what it lacks of
+   * the names whose versions it was sent, and is silent about the others, one of each type (`DeltaStream`). So if it has just
+   * started, and has only two names of each type, half of the group is gone by its word, and the rest is unanswered.
+   */
+  #confirmsNone(): boolean {
+    if (this.#served.count > FEW_NAMES) return false;
+    const { source, mapping } = this.#inUse().candidate;
+    for (const { typeUrl, name } of this.servedResources()) {
+      if (this.#removals.has(typeUrl, name)) continue;
+      const own = source.contents.subscription(typeUrl, mapping.toSource(name));
+      if (own?.status !== 'requested' && own?.status !== 'timed_out') return false;
+    }
+    return true;
   }
 
   nextDeadlineMs(): number | undefined {

@@ -57,11 +57,8 @@ export interface StillOpen<Name extends { readonly key: string }> {
   readonly undecided?: () => number;
   /** When to check open names again. */
   readonly againAtMs: number;
-}
-
-/** `all`: removing every name triggers the guard, however few names there are. */
-export interface RemovalGuard extends DeletionGuard {
-  readonly all?: boolean;
+  /** Has the source confirmed none of the names that stay? Then any removal triggers the guard. Default: no. */
+  readonly confirmsNone?: () => boolean;
 }
 
 /** The work that a turn has room for: see `TurnRoom`. */
@@ -74,14 +71,14 @@ const UNLIMITED: Room = { take: () => true };
 const LOOK = 1 / 8;
 
 export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
-  readonly #guard: RemovalGuard;
+  readonly #guard: DeletionGuard;
   readonly #held = new TypedMap<Held<Name>>();
   /** Lower bound of the next deadline. May be too early, since `cancel` does not update it. */
   #soonestMs = Infinity;
   #review: Review<Name> | undefined;
   readonly #released = new Fifo<Held<Name>>();
 
-  constructor(guard: RemovalGuard) {
+  constructor(guard: DeletionGuard) {
     this.#guard = guard;
   }
 
@@ -105,6 +102,10 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     this.#held.set(typeUrl, name.key, { typeUrl, name, dueMs, state: 'fresh' });
     this.#soonestMs = Math.min(this.#soonestMs, dueMs);
     if (this.#review) this.#review.hasGrown = true;
+  }
+
+  has(typeUrl: string, { key }: Name): boolean {
+    return this.#held.has(typeUrl, key);
   }
 
   /** The name is present again. @returns whether it was held. */
@@ -205,7 +206,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const fresh = review.fresh.filter(({ state }) => state === 'fresh');
     const going = fresh.length + review.guarded.filter(({ state }) => state === 'guarded').length;
     const isAnyDue = fresh.some(({ dueMs }) => dueMs <= nowMs);
-    const isTriggered = triggersGuard(this.#guard, going, total);
+    const isTriggered =
+      triggersGuard(this.#guard, going, total) || (isAnyDue && open?.confirmsNone?.() === true);
     const mayBe = going + review.open + (open?.undecided?.() ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
     const isGuarded = isTriggered && isAnyDue;
@@ -255,11 +257,14 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   }
 }
 
-/** Would removing `going` of `total` names trigger the guard? */
+/**
+ * Would removing `going` of `total` names trigger the guard? All of them do, however few: a source without resources has most
+ * likely just started.
+ */
 export function triggersGuard(
-  { share, count, all }: RemovalGuard,
+  { share, count }: DeletionGuard,
   going: number,
   total: number,
 ): boolean {
-  return (going > count && going >= total * share) || (all === true && going >= total);
+  return (going > count && going >= total * share) || going >= total;
 }

@@ -98,7 +98,7 @@ export class MissingNames<Glob extends Remembering> {
     const { authority } = glob;
     let known = this.#byAuthority.get(authority);
     if (!known) {
-      const hold = new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });
+      const hold = new RemovalHold<MissingName>(policy.deletionGuard);
       const times = { waitMs: policy.switchWaitMs, sinceMs: nowMs, grewMs: -Infinity };
       known = { findings: new Fifo(), hold, ...times };
       this.#byAuthority.set(authority, known);

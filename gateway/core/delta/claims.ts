@@ -115,7 +115,7 @@ export class Claims {
 
   constructor(policy: RemovalPolicy) {
     this.#policy = policy;
-    this.#hold = new RemovalHold({ ...policy.deletionGuard, all: true });
+    this.#hold = new RemovalHold(policy.deletionGuard);
   }
 
   /** Counts one more name that the client claims. */

@@ -204,7 +204,7 @@ export class SetLosses {
 function judge(verdict: Verdict, lost: number, held: number, nowMs: number): void {
   if (verdict.hasPassed || nowMs < verdict.untilMs) return;
   const { deletionGuard } = verdict.policy;
-  if (verdict.isGuarded || !triggersGuard({ ...deletionGuard, all: true }, lost, held)) {
+  if (verdict.isGuarded || !triggersGuard(deletionGuard, lost, held)) {
     verdict.hasPassed = true;
     return;
   }

@@ -396,6 +396,8 @@ t.test('removals of a failback wait for a response on the current stream', (t) =
   t.equal(watcher.held.size, 1, 'its stream ended before they were due');
   driver.send('c', { typeUrl: THING, nonce: 'x', removed: [glob] });
   driver.advance(4_000);
+  t.equal(driver.group(ID).guardedCount, 1);
+  driver.advance(60_000);
   t.equal(watcher.held.size, 0);
   t.end();
 });

@@ -312,19 +312,9 @@ t.test('due removals proceed while others are open, unless all together are too 
   t.end();
 });
 
-t.test('a guard of `all` holds back the loss of all names, however few they are', (t) => {
-  const all = { ...GUARD, all: true };
-  t.match(holdOf({ closed: 3 }, all).takeDue(() => 3, 1_000).guarded, {
-    names: 3,
-    untilMs: 61_000,
-  });
-  t.equal(holdOf({ closed: 3 }, all).takeDue(() => 4, 1_000).due.length, 3);
-  t.equal(
-    holdOf({ closed: 3 }).takeDue(() => 3, 1_000).due.length,
-    3,
-    'and an ordinary guard does not',
-  );
-  t.match(holdOf({ closed: 11 }, all).takeDue(() => 22, 1_000).guarded, { names: 11 }, 'as before');
+t.test('the loss of all names triggers the guard, however few they are', (t) => {
+  t.match(holdOf({ closed: 3 }).takeDue(() => 3, 1_000).guarded, { names: 3, untilMs: 61_000 });
+  t.equal(holdOf({ closed: 3 }).takeDue(() => 4, 1_000).due.length, 3);
   t.end();
 });
 
@@ -554,12 +544,12 @@ t.test('removals in later responses after a reconnect without versions pass the 
 });
 
 t.test('a removal that is due waits while its source is lost (invariant 3)', (t) => {
-  const had = Array.from({ length: 8 }, (_, n) => thing('cloud', `${n}`));
+  const had = Array.from({ length: 9 }, (_, n) => thing('cloud', `${n}`));
   const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['c'] } } }));
   for (const name of had) driver.server('c').set(THING, name, '1');
   const watcher = driver.watching(...had);
   driver.advance(60_000);
-  for (const name of had) driver.server('c').delete(THING, name);
+  for (const name of had.slice(1)) driver.server('c').delete(THING, name);
   driver.cut('c');
   while (!driver.isConnected('c')) driver.advance(10);
   driver.advance(500);
@@ -568,12 +558,12 @@ t.test('a removal that is due waits while its source is lost (invariant 3)', (t)
   driver.advance(20_000);
   t.equal(
     watcher.held.size,
-    8,
+    9,
     'too few for the guard, but their source may have been about to load them',
   );
   driver.server('c').reachability = 'up';
   driver.advance(60_000);
-  t.equal(watcher.held.size, 0, 'its next stream says so again');
+  t.equal(watcher.held.size, 1, 'its next stream says so again');
   t.end();
 });
 

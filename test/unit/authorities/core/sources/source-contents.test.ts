@@ -234,15 +234,15 @@ t.test(
     hold.add({ typeUrl: THING, name: b }, 900);
     t.equal(hold.nextDeadlineMs(), 100);
     t.strictSame(
-      hold.takeDue(() => 2, 99),
+      hold.takeDue(() => 3, 99),
       { due: [], guarded: undefined, kept: [] },
     );
     t.strictSame(
-      hold.takeDue(() => 2, 100).due.map(({ name }) => name),
+      hold.takeDue(() => 3, 100).due.map(({ name }) => name),
       [b],
     );
     hold.cancel(THING, a);
-    t.strictSame(hold.takeDue(() => 2, 999).due, []);
+    t.strictSame(hold.takeDue(() => 3, 999).due, []);
     hold.add({ typeUrl: THING, name: a }, 1);
     hold.clear();
     t.equal(hold.nextDeadlineMs(), undefined);
