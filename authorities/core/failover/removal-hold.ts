@@ -206,12 +206,11 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const fresh = review.fresh.filter(({ state }) => state === 'fresh');
     const going = fresh.length + review.guarded.filter(({ state }) => state === 'guarded').length;
     const isAnyDue = fresh.some(({ dueMs }) => dueMs <= nowMs);
-    const isTriggered =
-      triggersGuard(this.#guard, going, total) || (isAnyDue && open?.confirmsNone?.() === true);
+    const isTriggered = triggersGuard(this.#guard, going, total);
     const mayBe = going + review.open + (open?.undecided?.() ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
-    const isGuarded = isTriggered && isAnyDue;
     const mayTrigger = open && !isTriggered && triggersGuard(this.#guard, mayBe, total);
+    const isGuarded = isAnyDue && (isTriggered || (!mayTrigger && open?.confirmsNone?.() === true));
     let { soonestMs } = review;
     for (const held of fresh) {
       const isDue = held.dueMs <= nowMs;
