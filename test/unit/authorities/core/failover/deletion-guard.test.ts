@@ -18,6 +18,8 @@ import {
   type AuthoritySketch,
 } from '../../../../support/federation-driver.js';
 
+const OTHER = 'type.googleapis.com/test.v1.Other';
+const other = (n: number): string => `xdstp://cloud/test.v1.Other/${n}`;
 const many = (count: number): readonly string[] =>
   Array.from({ length: count }, (_, n) => member(`m${n}`));
 const asResources = (names: readonly string[]): Resources =>
@@ -105,6 +107,31 @@ t.test(
       t.equal(watcher.held.size, 2);
       driver.advance(40_000);
       t.equal(watcher.held.size, 1 + confirmed.length, 'silence is no deletion');
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'deletion guard: among more than 1,000 names, those that the source has not confirmed are not counted',
+  (t) => {
+    const silent = Array.from({ length: 998 }, (_, n) => other(n));
+    for (const [names, guarded] of [
+      [silent, 1],
+      [[...silent, other(998)], 0],
+    ] as const) {
+      const [a, b] = [thing('cloud', 'a'), thing('cloud', 'b')];
+      const driver = pair(asResources([a, b]), {});
+      const watcher = driver.watching(a, b);
+      for (const name of names) {
+        driver.server('c').set(OTHER, name, '1');
+        driver.watch(name, watcher, OTHER);
+      }
+      driver.server('c').delete(THING, b);
+      for (const name of [a, ...names]) driver.server('c').stalled.add(name);
+      driver.cut('c');
+      driver.advance(4_000);
+      t.equal(driver.group(ID).guardedCount, guarded);
     }
     t.end();
   },
