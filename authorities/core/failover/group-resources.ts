@@ -47,8 +47,6 @@ export interface InUse {
 
 /** To tell that a collection is whole costs as much as to move this many names. */
 const WHOLE = 1 / 2;
-/** Served names that are looked at in one turn. In a larger group, the share of the guard tells a source that has just started. A count. */
-const FEW_NAMES = 1_000;
 
 export class GroupResources {
   readonly #spec: AuthoritySpec;
@@ -428,7 +426,7 @@ export class GroupResources {
     const open = {
       isOpen: (held: HeldName) => this.#isOpen(held),
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,
-      confirmsNone: () => this.#confirmsNone(),
+      confirmsNone: (typeUrl: string) => this.#confirmsNone(typeUrl),
     };
     const total = (): number => this.#served.count;
     const { due, guarded, kept } = this.#removals.takeDue(total, nowMs, open, this.#room);
@@ -466,14 +464,14 @@ export class GroupResources {
   }
 
   /**
-   * Has the candidate in use confirmed none of the served names that stay, on its present stream? go-control-plane says what it lacks of
-   * the names whose versions it was sent, and is silent about the others, one of each type (`DeltaStream`). So if it has just
-   * started, and has only two names of each type, half of the group is gone by its word, and the rest is unanswered.
+   * Has the candidate in use confirmed none of the served names of a type that stay, on its present stream? go-control-plane has a cache
+   * for each type, which may be filled later than the others. It says what it lacks of the names whose versions it was
+   * sent, and is silent about the others, one of each type (`DeltaStream`).
    */
-  #confirmsNone(): boolean {
-    if (this.#served.count > FEW_NAMES) return false;
+  #confirmsNone(typeUrl: string): boolean {
     const { source, mapping } = this.#inUse().candidate;
-    for (const { typeUrl, name } of this.servedResources()) {
+    for (const { projection } of this.#served.ofType(typeUrl)) {
+      const { name } = projection;
       if (this.#removals.has(typeUrl, name)) continue;
       const own = source.contents.subscription(typeUrl, mapping.toSource(name));
       if (own?.status !== 'requested' && own?.status !== 'timed_out') return false;

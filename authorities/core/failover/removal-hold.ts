@@ -57,8 +57,8 @@ export interface StillOpen<Name extends { readonly key: string }> {
   readonly undecided?: () => number;
   /** When to check open names again. */
   readonly againAtMs: number;
-  /** Has the source confirmed none of the names that stay? Then any removal triggers the guard. Default: no. */
-  readonly confirmsNone?: () => boolean;
+  /** Has the source confirmed none of the names of a type that stay? Then any removal triggers the guard. Default: no. */
+  readonly confirmsNone?: (typeUrl: string) => boolean;
 }
 
 /** The work that a turn has room for: see `TurnRoom`. */
@@ -210,7 +210,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const mayBe = going + review.open + (open?.undecided?.() ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
     const mayTrigger = open && !isTriggered && triggersGuard(this.#guard, mayBe, total);
-    const isGuarded = isAnyDue && (isTriggered || (!mayTrigger && open?.confirmsNone?.() === true));
+    const isGuarded = isAnyDue && (isTriggered || (!mayTrigger && areTypesLost(fresh, open)));
     let { soonestMs } = review;
     for (const held of fresh) {
       const isDue = held.dueMs <= nowMs;
@@ -254,6 +254,20 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   nextDeadlineMs(): number | undefined {
     return this.#held.size === 0 ? undefined : this.#soonestMs;
   }
+}
+
+/** Removals in which lost types are searched, since the search looks at each. With more, the share of the guard decides. A count. */
+const FEW_REMOVALS = 1_000;
+
+/** Has the source nothing any more of one of these types? */
+function areTypesLost<Name extends { readonly key: string }>(
+  removals: readonly HeldName<Name>[],
+  open: StillOpen<Name> | undefined,
+): boolean {
+  const { confirmsNone } = open ?? {};
+  if (!confirmsNone || removals.length > FEW_REMOVALS) return false;
+  const types = new Set(removals.map(({ typeUrl }) => typeUrl));
+  return [...types].some(confirmsNone);
 }
 
 /**

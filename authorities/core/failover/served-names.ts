@@ -106,6 +106,10 @@ export class ServedNames {
     for (const collection of this.#collections.values()) yield* collection.values();
   }
 
+  *ofType(typeUrl: string): IterableIterator<Served> {
+    for (const collection of this.#collections.ofType(typeUrl).values()) yield* collection.values();
+  }
+
   clear(): void {
     this.#collections.clear();
     this.#count = 0;
