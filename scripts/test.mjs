@@ -57,7 +57,7 @@ const isNearBar = (file) =>
  * away from it: the least of several runs is nearest to the truth. So a bar is missed if it is missed in `RUNS` runs.
  */
 const MISSED = / of CPU, at most /;
-const RUNS = 3;
+const RUNS = 5;
 const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word));
 /** The attacks of this kind that were asked for; possibly none. */
 const attacks = (wanted, ...args) => {
