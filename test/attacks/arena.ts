@@ -18,7 +18,6 @@ export const MIB = 1_024 * 1_024;
 const PROBE = new URL('./turn-probe.js', import.meta.url).href;
 /** The innocent client before the attack. */
 const CALM_MS = 300;
-const MS_PER_SECOND = 1_000;
 /** Changes after the start are slower, since V8 has not compiled the path yet. */
 const WARM_UP_MS = 1_000;
 
@@ -91,8 +90,6 @@ export interface AttackFigures {
   readonly changes: number;
   /** CPU time of the gateway's main thread in its longest turn during the attack. */
   readonly longestTurnCpuMs: number;
-  /** CPU time of all threads of the gateway that the attack took: the innocent client's changes do not count. */
-  readonly cpuSeconds: number;
   /** Resident memory before the attack, and its peak during the attack. */
   readonly calmRssMiB: number;
   readonly peakRssMiB: number;
@@ -116,7 +113,6 @@ export async function underAttack(
   await innocent.takeFigures();
   await pause(CALM_MS);
   const calm = { ...(await innocent.takeFigures()), ...(await takeTurns()) };
-  const changeCpuMs = calm.processCpuMs / Math.max(1, calm.latenciesMs.length);
   await attack();
   const attacked = { ...(await takeTurns()), ...(await innocent.takeFigures()) };
   const figures: AttackFigures = {
@@ -124,7 +120,6 @@ export async function underAttack(
     attackedP99Ms: p99(attacked.latenciesMs),
     changes: attacked.latenciesMs.length,
     longestTurnCpuMs: attacked.longestTurnCpuMs,
-    cpuSeconds: (attacked.processCpuMs - attacked.latenciesMs.length * changeCpuMs) / MS_PER_SECOND,
     calmRssMiB: calm.rssBytes / MIB,
     peakRssMiB: attacked.rssBytes / MIB,
     peakHeapMiB: attacked.heapUsedBytes / MIB,
@@ -167,7 +162,6 @@ const inWords = (figures: AttackFigures): string =>
   [
     `innocent p99 ${figures.calmP99Ms.toFixed(1)} → ${figures.attackedP99Ms.toFixed(1)} ms (${figures.changes} changes)`,
     `longest turn ${figures.longestTurnCpuMs.toFixed(0)} ms CPU`,
-    `${figures.cpuSeconds.toFixed(1)} s of CPU in all`,
     `RSS ${figures.calmRssMiB.toFixed(0)} → ${figures.peakRssMiB.toFixed(0)} MiB`,
     `heap up to ${figures.peakHeapMiB.toFixed(0)} MiB`,
   ].join(', ');

@@ -13,8 +13,6 @@ export interface TurnFigures {
   readonly heapUsedBytes: number;
   /** Outside the heap, of objects in it: buffers. */
   readonly externalBytes: number;
-  /** CPU time of all threads. */
-  readonly processCpuMs: number;
 }
 
 const TICK_MS = 5;
@@ -25,9 +23,7 @@ const NOTHING: TurnFigures = {
   rssBytes: 0,
   heapUsedBytes: 0,
   externalBytes: 0,
-  processCpuMs: 0,
 };
-const MICROSECONDS_PER_MS = 1_000;
 
 /** Its first number is the CPU time of the thread in ns (Documentation/scheduler/sched-stats of Linux). */
 const schedstat = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
@@ -42,7 +38,6 @@ const cpuMs = (): number => {
 let figures = NOTHING;
 let ticks = 0;
 let lastCpuMs = cpuMs();
-let start = process.cpuUsage();
 
 function takeMemory(): void {
   const { rss, heapUsed, external } = process.memoryUsage();
@@ -67,9 +62,6 @@ setInterval(() => {
 /** `reset` begins a new measurement; the answer has the figures of the last one. */
 process.on('message', (question) => {
   takeMemory();
-  const { user, system } = process.cpuUsage(start);
-  process.send!({ ...figures, processCpuMs: (user + system) / MICROSECONDS_PER_MS });
-  if (question !== 'reset') return;
-  figures = NOTHING;
-  start = process.cpuUsage();
+  process.send!(figures);
+  if (question === 'reset') figures = NOTHING;
 });
