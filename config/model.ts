@@ -201,8 +201,8 @@ export interface FailoverPolicy {
 export type RemovalPolicy = Pick<FailoverPolicy, 'deletionGuard' | 'switchWaitMs'>;
 
 /**
- * The guard delays a set of removals that takes all held resources, or at least `share` of them and more
- * than `count` names.
+ * The guard delays a set of removals that takes all held resources, all of a type, or at least `share` of them and
+ * more than `count` names.
  */
 export interface DeletionGuard {
   readonly share: number;

@@ -110,8 +110,8 @@ const RESETS = { maxTokens: STREAMS_AT_A_TIME, fillRatePerSecond: 20 };
 
 /**
  * The gateway counts a reset after Node has handled all that it has read: 64 KB can open and reset 1,000 streams, a turn of
- * 50 to 100 ms. nghttp2 ignores what follows this many. Node.js 20 has no such option, and 1,000. A count, and a
- * count per second.
+ * 50 to 100 ms. nghttp2 ignores what follows this many. Node.js 20 has no such option, and there it ignores what follows
+ * 1,000. A count, and a count per second.
  */
 const RESETS_IN_A_READ = { streamResetBurst: 2 * STREAMS_AT_A_TIME, streamResetRate: 33 };
 

@@ -57,7 +57,7 @@ export interface StillOpen<Name extends { readonly key: string }> {
   readonly undecided?: () => number;
   /** When to check open names again. */
   readonly againAtMs: number;
-  /** Has the source confirmed none of the names of a type that stay? Then any removal triggers the guard. Default: no. */
+  /** Has the source confirmed no name of this type, apart from those held back? Then any removal triggers the guard. Default: no. */
   readonly confirmsNone?: (typeUrl: string) => boolean;
 }
 
@@ -104,6 +104,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     if (this.#review) this.#review.hasGrown = true;
   }
 
+  /** Is the removal of this name held back? */
   has(typeUrl: string, { key }: Name): boolean {
     return this.#held.has(typeUrl, key);
   }

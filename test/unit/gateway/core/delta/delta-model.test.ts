@@ -250,7 +250,9 @@ const advance = fc.nat({ max: 20_000 }).map(
 /** The directory answers everything, and the clients read and ACK everything. */
 function quiesce(world: World): void {
   // Longer than the deletion guard waits. After a response more may follow: small ones delete one cluster at a time, some 50 ms apart.
+  let total = 0;
   for (let rounds = 8; rounds > 0; rounds--) {
+    assert.ok(total++ < 100, 'quiescence comes');
     world.directory.answer();
     for (const client of world.clients) {
       for (let steps = 0; ; steps++) {
