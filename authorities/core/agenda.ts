@@ -12,9 +12,9 @@ export interface Machine {
 }
 
 /** Machines in one turn of the event loop: groups that came together are due together. A count. */
-const MAX_DUE = 50;
+const MAX_DUE = 25;
 /** Deadlines that are computed in one turn: a source that ends concerns all of its groups. A count. */
-const MAX_REFRESHED = 150;
+const MAX_REFRESHED = 75;
 
 /** Replaced entries that are kept however few machines there are. A count. */
 const SPARE_ENTRIES = 64;

@@ -398,6 +398,8 @@ export class FailoverGroup {
    * then request names that no server ever answers would block the fail-back for ever.
    */
   #isComplete(candidate: Candidate): boolean {
+    // Nearly always so for a source that is subscribed before the failover: a group may have thousands of names.
+    if (candidate.source.contents.isAnswered) return true;
     const { kind, sinceMs, lastSwitchMs } = this.#failover;
     const isAway = kind === 'alt' || kind === 'failing_back';
     // If the group took over from another one, its demands date from that reload.

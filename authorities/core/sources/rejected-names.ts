@@ -51,6 +51,7 @@ export class RejectedNames {
   }
 
   clear(rejected: Rejected): void {
+    if (rejected.names.size === 0 && !rejected.hasForgotten) return;
     for (const unroomedBytes of rejected.names.values()) this.#countOne(-1, unroomedBytes);
     rejected.names.clear();
     rejected.hasForgotten = false;

@@ -31,10 +31,11 @@ export interface SourceSubscription {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly listeners: Set<Listener>;
+  /** Set by `SourceContents` alone, which counts those that are `requested`. */
   status: SubscriptionStatus;
   /** The source's reason for the absence, or for not answering, if it sent one (TP3). */
   absence: RpcStatus | undefined;
-  /** When the unanswered name times out; undefined while no stream has requested it. */
+  /** When the name times out; undefined unless it is `requested`, and a stream has requested it. */
   deadlineMs: number | undefined;
   /** Globs only: a member's TTL ended here, and the server may still have the member. */
   lapsed: boolean;
@@ -81,6 +82,8 @@ export class SourceContents {
   #settled: SourceChange[] = [];
   readonly #expiries = new Expiries((typeUrl, name) => this.entry(typeUrl, name)?.expiresAtMs);
   #subscriptions = 0;
+  /** How many of them are `requested`. */
+  #unanswered = 0;
   #entriesAdded = 0;
   #entriesRepeated = 0;
   /** By type: when a resource that may be part of an answer came last. */
@@ -113,6 +116,11 @@ export class SourceContents {
     return this.#subscriptions;
   }
 
+  /** Is no subscription `requested`? */
+  get isAnswered(): boolean {
+    return this.#unanswered === 0;
+  }
+
   /** @returns the subscription if it is new at the source, else undefined. */
   subscribe(
     typeUrl: string,
@@ -139,6 +147,7 @@ export class SourceContents {
     if (name.isGlob) collection.glob = made;
     else collection.singletons.set(name.key, made);
     this.#subscriptions++;
+    this.#unanswered++;
     return made;
   }
 
@@ -174,6 +183,7 @@ export class SourceContents {
       if (type?.size === 0) this.#types.delete(typeUrl);
     }
     this.#subscriptions--;
+    if (known.status === 'requested') this.#unanswered--;
     if (this.#subscriptions === 0) this.#expiries.clear();
     return known;
   }
@@ -438,7 +448,7 @@ export class SourceContents {
       const collection = this.#collection(typeUrl, globKeyOf(name));
       const singleton = collection.singletons.get(name.key);
       this.#erase(collection, name.key);
-      if (singleton) singleton.status = 'absent';
+      if (singleton) this.#setStatus(singleton, 'absent');
       if (collection.glob) collection.glob.lapsed = true;
       this.#announce('expired', typeUrl, name, singleton, collection.glob);
     }
@@ -452,15 +462,14 @@ export class SourceContents {
     const subscription = name.isGlob ? undefined : this.subscription(typeUrl, name);
     if (!subscription) return;
     const isNews = subscription.absence?.code !== error.code;
-    if (subscription.status === 'timed_out' && isNews) subscription.status = 'requested';
+    if (subscription.status === 'timed_out' && isNews) this.#setStatus(subscription, 'requested');
     this.timeOut(subscription, error);
   }
 
   /** The source did not answer in time. Held content stays. */
   timeOut(subscription: SourceSubscription, error?: RpcStatus): void {
-    subscription.deadlineMs = undefined;
     if (subscription.status !== 'requested') return;
-    subscription.status = 'timed_out';
+    this.#setStatus(subscription, 'timed_out');
     subscription.absence = error;
     this.#announce('timed_out', subscription.typeUrl, subscription.name, subscription);
   }
@@ -469,7 +478,7 @@ export class SourceContents {
   reopen(typeUrl: string): void {
     for (const subscription of this.subscriptions(typeUrl)) {
       if (subscription.status !== 'timed_out') continue;
-      subscription.status = 'requested';
+      this.#setStatus(subscription, 'requested');
       subscription.absence = undefined;
     }
   }
@@ -479,7 +488,7 @@ export class SourceContents {
     for (const [typeUrl, collections] of this.#types) {
       for (const { rejected } of collections.values()) this.#rejectedNames.clear(rejected);
       for (const subscription of this.subscriptions(typeUrl)) {
-        subscription.status = 'requested';
+        this.#setStatus(subscription, 'requested');
         subscription.deadlineMs = undefined;
         subscription.lapsed = false;
       }
@@ -507,6 +516,7 @@ export class SourceContents {
 
   /** The stream ended. An unreachable source has not failed to answer a name. */
   stopTimers(): void {
+    if (this.isAnswered) return;
     for (const typeUrl of this.#types.keys()) {
       for (const subscription of this.subscriptions(typeUrl)) subscription.deadlineMs = undefined;
     }
@@ -536,15 +546,21 @@ export class SourceContents {
     isTold = false,
   ): void {
     const { typeUrl, name, status: before, absence: knownAbsence } = subscription;
-    subscription.status = status;
+    this.#setStatus(subscription, status);
     subscription.absence = absence;
-    subscription.deadlineMs = undefined;
     if (name.isGlob) subscription.wasWhole = true;
     if (isTold) return;
     // A group may wait for this answer alone, also if it brings nothing new (seed 21139).
     const isAnswer = before === 'requested' || before === 'timed_out';
     const isOtherReason = name.isGlob && absence?.code !== knownAbsence?.code;
     if (isAnswer || isOtherReason) this.#announce('settled', typeUrl, name, subscription);
+  }
+
+  #setStatus(subscription: SourceSubscription, status: SubscriptionStatus): void {
+    if (subscription.status === 'requested') this.#unanswered--;
+    subscription.status = status;
+    if (status === 'requested') this.#unanswered++;
+    else subscription.deadlineMs = undefined;
   }
 
   #announce(

@@ -36,6 +36,7 @@ import {
   answerAbsent,
   answerEmpty,
   answerWithheld,
+  hasLost,
   hasNews,
   isBegun,
   leftName,
@@ -90,6 +91,8 @@ export class DeltaSubscriptions
   #goneMembers: Map<string, GoneMember> = noMap();
   /** Globs with something to send, or whose missing members are to be found. */
   #pendingGlobs: Set<GlobSubscription> = noSet();
+  /** Globs that lost members since the last removal that the client was sent. A client may have thousands of globs. */
+  #shrunkGlobs: Set<GlobSubscription> = noSet();
   #isIdle = false;
 
   readonly unacknowledged = new Unacknowledged();
@@ -237,6 +240,7 @@ export class DeltaSubscriptions
       if (!glob) return;
       this.subscribed.deleteGlob(glob);
       this.#pendingGlobs.delete(glob);
+      this.#shrunkGlobs.delete(glob);
       this.#pass?.globs.delete(glob);
       this.#possiblyHeld.delete(name.key);
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
@@ -304,6 +308,12 @@ export class DeltaSubscriptions
 
   #awaitGlob(glob: GlobSubscription): void {
     this.#pendingGlobs = ownSet(this.#pendingGlobs).add(glob);
+    this.#noteShrunk(glob);
+  }
+
+  #noteShrunk(glob: GlobSubscription): void {
+    if (hasLost(glob)) this.#shrunkGlobs = ownSet(this.#shrunkGlobs).add(glob);
+    else this.#shrunkGlobs.delete(glob);
   }
 
   #noteGone(known: NameSubscription, status: RpcStatus | undefined): void {
@@ -385,9 +395,12 @@ export class DeltaSubscriptions
 
   handleGlobChanged(entry: GlobEntry): void {
     const glob = this.subscribed.globs.get(entry.collection.glob.key);
-    // Other types wait while globs are pending, so mark them only if a response will follow.
-    if (glob && (hasNews(glob) || this.#possiblyHeld.hasAny(entry.collection.glob.key)))
-      this.#awaitGlob(glob);
+    if (glob) {
+      this.#noteShrunk(glob);
+      // Other types wait while globs are pending, so mark them only if a response will follow.
+      if (hasNews(glob) || this.#possiblyHeld.hasAny(entry.collection.glob.key))
+        this.#awaitGlob(glob);
+    }
     this.#handleReady();
   }
 
@@ -425,10 +438,7 @@ export class DeltaSubscriptions
 
   get hasRemovals(): boolean {
     if (this.#goneNames.size + this.#goneMembers.size > 0) return true;
-    for (const glob of this.subscribed.globs.values()) {
-      const { tombstones } = glob.entry.collection;
-      if (isBegun(glob) && tombstones.lastSeq > glob.removedSeq) return true;
-    }
+    for (const glob of this.#shrunkGlobs) if (isBegun(glob)) return true;
     return false;
   }
 
@@ -649,7 +659,7 @@ export class DeltaSubscriptions
       if (this.#silentAbsence) this.#takeFromHolder(key);
       this.#noteReturned(key, glob);
     }
-    for (const glob of this.subscribed.globs.values()) {
+    for (const glob of this.#shrunkGlobs) {
       const { tombstones, glob: name } = glob.entry.collection;
       if (!isBegun(glob)) continue;
       for (const { key, seq } of tombstones.since(glob.removedSeq)) {
@@ -661,6 +671,7 @@ export class DeltaSubscriptions
         else if (this.#silentAbsence) this.#takeFromHolder(key);
       }
       glob.removedSeq = tombstones.lastSeq;
+      this.#shrunkGlobs.delete(glob);
     }
     return draft.finish();
   }

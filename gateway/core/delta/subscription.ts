@@ -77,6 +77,10 @@ export function hasNews({
   return collection.members.lastSeq > sentSeq || isEmptyUntold;
 }
 
+/** Did members go after the last removal that the client was sent? */
+export const hasLost = ({ entry, removedSeq }: GlobSubscription): boolean =>
+  entry.collection.tombstones.lastSeq > removedSeq;
+
 /** How far the client has read the collection. */
 export function placeOf({
   entry,

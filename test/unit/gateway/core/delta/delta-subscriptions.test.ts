@@ -6,7 +6,7 @@ import t from 'tap';
 import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
 import { GrantedCache } from '../../../../../gateway/core/rights/granted-cache.js';
 import { MessageLimit } from '../../../../../gateway/core/session/message-limit.js';
-import { nameOf } from '../../../../support/fake-directory.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { SDS, sds } from '../../../../support/mesh-names.js';
 import { Instance } from '../../../../support/session-driver.js';
 
@@ -65,6 +65,10 @@ t.test(
     t.equal(subscriptions.takeAdditions(Infinity, Infinity)?.resourceCount, 4);
     for (const text of [...solo, ...members]) directory.remove(SDS, text);
     directory.put(SDS, sds('g/4'), 'is back');
+    // Its member goes before the client is sent anything of it, and the sources have not answered it.
+    subscriptions.subscribe(nameOf(sds('new/*')), sds('new/*'), undefined);
+    cache.onChanged(projectionOf(SDS, sds('new/1'), 'v1'));
+    cache.onRemoved(SDS, nameOf(sds('new/1')));
     const removed: string[] = [];
     while (subscriptions.hasRemovals) {
       const answer = subscriptions.takeRemovals(1, 1_000);

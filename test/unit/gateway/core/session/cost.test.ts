@@ -47,7 +47,8 @@ t.test('changing 1 of 100,000 touches one item for each client (ARCHITECTURE, sp
   const clients = Array.from({ length: 2 }, () => instance.connect());
   for (const client of clients) {
     client.subscribe(SDS, sds('g/*'));
-    t.equal(client.settle()[0]?.resources.length, 100_000);
+    const resources = client.settle().map((one) => one.resources.length);
+    t.strictSame(resources, Array<number>(40).fill(2_500), 'in responses of a bounded length');
   }
   const sent: number[] = [];
   const steps = stepsDuring(() => {
@@ -92,8 +93,10 @@ t.test(
         { ...client.model.change(SDS, [...subscribe]), typeUrl },
         instance.nowMs,
       );
-      const response = client.session.poll(instance.nowMs);
-      t.ok((response?.size ?? 0) > 100_000 * 50, 'all members were sent');
+      let bytes = 0;
+      const poll = (): number => client.session.poll(instance.nowMs)?.size ?? 0;
+      for (let size = poll(); size > 0; size = poll()) bytes += size;
+      t.ok(bytes > 100_000 * 50, 'all members were sent');
     } finally {
       globalThis.Map = RealMap;
       globalThis.Set = RealSet;
