@@ -7,8 +7,9 @@
  * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
  *
- * Steps `beside` others, one after the other, get at the lowest priority what the others leave of the cores. They pause during
- * steps that are `quiet`. Steps `ahead` begin before all others, also at the lowest priority; in their turn they are waited for,
+ * Steps `beside` others get at the lowest priority what the others leave of the cores. They pause during steps that are `quiet`.
+ * CI may take 25 minutes, which is enough on two idle cores: what is left of these steps then is cut, and their output says how
+ * much ran. Steps `ahead` begin before all others, also at the lowest priority; in their turn they are waited for,
  * and their output is shown.
  */
 import { spawn } from 'node:child_process';
@@ -316,7 +317,9 @@ async function told(end) {
   return code;
 }
 
-let besides = Promise.resolve();
+/** The most that CI may take. */
+const CI_MS = 25 * 60_000;
+const besides = [];
 const chosenSteps = steps.filter(isWanted);
 /** Step → how its commands end. */
 const begunAhead = new Map(
@@ -326,7 +329,7 @@ const endsAhead = Promise.all([...begunAhead.values()].flat());
 for (const step of chosenSteps) {
   if (exitCode > 0) break;
   if (step.beside) {
-    besides = besides.then(() => (exitCode > 0 ? undefined : runStep(step)));
+    besides.push(runStep(step));
     continue;
   }
   if (step.isQuiet) await endsAhead;
@@ -336,8 +339,14 @@ for (const step of chosenSteps) {
   isQuiet = false;
   signalThose('SIGCONT');
 }
-if (exitCode > 0) signalThose('SIGTERM');
-await besides;
+const cut = () => {
+  if (besideOthers.size > 0) console.log('\n=== what is left of the steps beside others is cut');
+  signalThose('SIGTERM');
+};
+if (exitCode > 0) cut();
+const atLast = CI && setTimeout(cut, Math.max(0, CI_MS - performance.now()));
+await Promise.all(besides);
+clearTimeout(atLast);
 await endsAhead;
 for (const line of failures) console.log(line);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);

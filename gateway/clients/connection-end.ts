@@ -49,6 +49,20 @@ function dropped(): void {
   // See above.
 }
 
+/**
+ * For HTTP/2, whose session reads the data below Node's streams: closes the connection when the client ends it, without
+ * Node's 'end', which costs more than the rest, for all connections that end in one turn.
+ */
+export function leaveAtEnd(socket: Socket): void {
+  const { _handle: handle } = socket as { _handle?: SocketHandle | null };
+  if (!handle) return;
+  const read = handle.onread.bind(handle);
+  handle.onread = (bytes) => {
+    if (bytes === undefined) socket.destroy();
+    else read(bytes);
+  };
+}
+
 /** For HTTP/1.1: what is written reaches a client that has ended its side. */
 export function endAfterResponses(socket: Socket): void {
   socket.off('end', leave);

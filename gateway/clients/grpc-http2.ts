@@ -22,7 +22,7 @@ import { STATUS_CODE } from '../../protos/discovery.js';
 import type { Quotas } from '../core/quotas/quotas.js';
 import { ClientListener } from './client-listener.js';
 import { ClosedSessions, nativePartOf, type NativePart } from './closed-sessions.js';
-import { stopReading } from './connection-end.js';
+import { leaveAtEnd, stopReading } from './connection-end.js';
 import {
   respondOnly,
   startCall,
@@ -261,6 +261,7 @@ class Connection implements CallConnection {
       // Otherwise Node reads on to see that the client closes its side, if need be for ever.
       else this.#closing ??= setTimeout(() => socket.destroy(), options.keepalive.timeMs).unref();
     });
+    leaveAtEnd(socket);
     this.#session = session;
     this.nativePart = nativePartOf(session);
     this.#socket = socket;
