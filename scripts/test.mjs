@@ -15,6 +15,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { clearTimeout, setTimeout } from 'node:timers';
 import { available } from './provision.mjs';
 
 const asked = process.argv.slice(2);
