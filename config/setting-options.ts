@@ -57,7 +57,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxResourcesPerResponse:
     'Resources in one response of a source, counted before any of them is decoded. With more, the gateway ends the stream and reconnects with backoff.',
   responseChunkBytes:
-    'The gateway splits larger updates into responses of about this size. gRPC clients refuse more than 4MiB.',
+    'The gateway splits larger updates into responses of about this size; a delta response has 2,500 resources at most. gRPC clients refuse more than 4MiB.',
   tombstonesPerCollection: 'Tombstones (deleted members) per collection, for clients that resume.',
   tombstoneMaxAgeMs: 'Lifetime of a tombstone.',
   contentMaxAgeMs:
