@@ -119,7 +119,7 @@ function sharesOf(target: Target, found: readonly Uint8Array[]): readonly Task[]
 /** Whenever the run ends, each target has taken about the same part of its messages. */
 function evenly(shares: readonly (readonly Task[])[]): readonly Task[] {
   const placed = shares.flatMap((tasks) =>
-    tasks.map((task, at) => ({ task, place: (at + 1) / tasks.length })),
+    tasks.map((task, at) => ({ task, place: at / tasks.length })),
   );
   return placed.sort((a, b) => a.place - b.place).map(({ task }) => task);
 }
