@@ -530,7 +530,8 @@ export class GroupResources {
     this.#served.set({ projection, from: index, noted });
     if (this.#lastKnown && (before?.from !== index || !isSame(before.projection, projection)))
       this.#lastKnown.handleServed(projection, entry, candidate.source.id);
-    const seemedGone = this.#removals.cancel(projection.typeUrl, name);
+    const quietUntilMs = nowMs + this.#spec.failover.switchWaitMs;
+    const seemedGone = this.#removals.cancel(projection.typeUrl, name, quietUntilMs);
     // A member that another candidate sent before extends the wait too: this candidate has just
     // sent it.
     if (before?.from !== index || seemedGone) {

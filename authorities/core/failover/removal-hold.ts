@@ -75,6 +75,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   readonly #held = new TypedMap<Held<Name>>();
   /** Lower bound of the next deadline. May be too early, since `cancel` does not update it. */
   #soonestMs = Infinity;
+  /** A source that is still loading delays no judgement beyond this. */
+  #latestMs = Infinity;
   #review: Review<Name> | undefined;
   readonly #released = new Fifo<Held<Name>>();
 
@@ -99,6 +101,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
 
   add({ typeUrl, name }: HeldName<Name>, dueMs: number): void {
     if (this.#held.has(typeUrl, name.key)) return;
+    if (this.#held.size === 0) this.#latestMs = dueMs + this.#guard.waitMs;
     this.#held.set(typeUrl, name.key, { typeUrl, name, dueMs, state: 'fresh' });
     this.#soonestMs = Math.min(this.#soonestMs, dueMs);
     if (this.#review) this.#review.hasGrown = true;
@@ -109,11 +112,21 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     return this.#held.has(typeUrl, key);
   }
 
-  /** The name is present again. @returns whether it was held. */
-  cancel(typeUrl: string, name: Name): boolean {
+  /**
+   * The name is present again. A source that takes an absence back is still loading, and what else it lacks may come too.
+   *
+   * @param quietUntilMs the others are not judged before, unless that is longer than the guard may wait
+   * @returns whether it was held
+   */
+  cancel(typeUrl: string, name: Name, quietUntilMs = 0): boolean {
     const held = this.#held.size > 0 ? this.#held.get(typeUrl, name.key) : undefined;
     if (!held) return false;
     held.state = 'cancelled';
+    const soonestMs = Math.min(quietUntilMs, this.#latestMs);
+    if (soonestMs > this.#soonestMs) {
+      this.#soonestMs = soonestMs;
+      this.#review = undefined;
+    }
     return this.#held.delete(typeUrl, name.key);
   }
 

@@ -138,6 +138,49 @@ t.test(
   },
 );
 
+t.test(
+  'while a source that returned takes absences back, it is still loading, and no other name goes',
+  (t) => {
+    const names = many(6);
+    const [stays = '', ...absent] = names;
+    const driver = pair(asResources(names), {});
+    const watcher = driver.watching(...names);
+    for (const name of absent) driver.server('c').delete(THING, name);
+    driver.cut('c');
+    while (!driver.isConnected('c')) driver.advance(10);
+    const [gone = '', ...late] = absent;
+    for (const name of late) {
+      driver.advance(1_500);
+      driver.publish('c', name, '1');
+    }
+    driver.advance(1_900);
+    t.strictSame([...watcher.held.keys()].sort(), [...names].sort(), `${stays} proves nothing`);
+    driver.advance(200);
+    t.notOk(watcher.held.has(gone), 'the source has been quiet for `switch_wait`');
+    t.equal(watcher.held.size, 5);
+    t.end();
+  },
+);
+
+t.test('a source that loads for longer than the guard may wait delays no removal any more', (t) => {
+  const hold = new RemovalHold({ share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' });
+  const names = many(100).map((text) => {
+    const parsed = parseResourceName(text);
+    if (!parsed.ok) throw new Error(text);
+    return parsed.value;
+  });
+  for (const name of names) hold.add({ typeUrl: THING, name }, 2_000);
+  const dueAt = (nowMs: number): number => hold.takeDue(() => 1_000, nowMs).due.length;
+  for (const [second, name] of names.slice(0, 60).entries()) {
+    hold.cancel(THING, name, second * 1_000 + 2_000);
+    t.equal(dueAt(second * 1_000 + 1_999), 0);
+  }
+  hold.cancel(THING, names[60]!, 61_000 + 2_000);
+  t.equal(dueAt(61_999), 0);
+  t.equal(dueAt(62_000), 39);
+  t.end();
+});
+
 t.test('deletion guard: the responses of one resync are judged together', (t) => {
   const hold = new RemovalHold({ share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' });
   many(12).forEach((text, index) => {
