@@ -65,6 +65,17 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'closeAtMs: wanted ? null : nowMs + Infinity',
   },
   {
+    title: 'a source that is still loading loses the names that have not come yet',
+    file: `${AUTHORITIES}/failover/removal-hold.ts`,
+    from: 'if (soonestMs > this.#soonestMs) {',
+    to: 'if (soonestMs === Infinity) {',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
+      title:
+        'while a source that returned takes absences back, it is still loading, and no other name goes',
+    },
+  },
+  {
     title: 'a lost source removes its resources',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'for (const demand of this.#demandsInOrder()) this.handleUnreachable(demand);',
