@@ -371,6 +371,11 @@ async function told(end) {
 /** The most that CI may take. */
 const CI_MS = 25 * 60_000;
 const besides = [];
+const cut = () => {
+  if (besideOthers.size > 0) console.log('\n=== what is left of the steps beside others is cut');
+  signalThose('SIGTERM');
+};
+const atLast = CI && setTimeout(cut, CI_MS);
 const chosenSteps = steps.filter(isWanted);
 /** Step → how its commands end. */
 const begunAhead = new Map(
@@ -390,12 +395,7 @@ for (const step of chosenSteps) {
   isQuiet = false;
   signalThose('SIGCONT');
 }
-const cut = () => {
-  if (besideOthers.size > 0) console.log('\n=== what is left of the steps beside others is cut');
-  signalThose('SIGTERM');
-};
 if (exitCode > 0) cut();
-const atLast = CI && setTimeout(cut, Math.max(0, CI_MS - performance.now()));
 await Promise.all(besides);
 clearTimeout(atLast);
 await endsAhead;
