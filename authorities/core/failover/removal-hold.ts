@@ -73,7 +73,7 @@ const LOOK = 1 / 8;
 export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   readonly #guard: DeletionGuard;
   readonly #held = new TypedMap<Held<Name>>();
-  /** Lower bound of the next deadline. May be too early, since `cancel` does not update it. */
+  /** Lower bound of the next deadline. Too early if the first one was cancelled; later while the source is loading (`cancel`). */
   #soonestMs = Infinity;
   /** A source that is still loading delays no judgement beyond this. */
   #latestMs = Infinity;
