@@ -7,15 +7,13 @@
  * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
  *
- * Steps `beside` others get at the lowest priority what the others leave of the cores. They pause during steps that are `quiet`.
- * CI may take 25 minutes, which is enough on two idle cores: what is left of these steps then is cut, and their output says how
- * much ran. Steps `ahead` begin before all others, also at the lowest priority; in their turn they are waited for,
+ * Steps `beside` others, one after the other, get at the lowest priority what the others leave of the cores. They pause during
+ * steps that are `quiet`. Steps `ahead` begin before all others, also at the lowest priority; in their turn they are waited for,
  * and their output is shown.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { clearTimeout, setTimeout } from 'node:timers';
 import { available } from './provision.mjs';
 
 const asked = process.argv.slice(2);
@@ -50,15 +48,9 @@ const isFailover = (file) => /interop\/failover\./.test(file);
 const isUntimed = (file) => !isTimed(file);
 // Attacks that are judged by wall time, or whose longest turn is so near the bar that a test on the other core would decide.
 const isNearBar = (file) =>
-  /attacks\/(admin|broad-clients|bursts|headers|map-writes|names|remembered|storm|sources?)\./.test(
+  /attacks\/(admin|broad-clients|bursts|files|headers|load-reports|map-writes|names|remembered|rest|storm|sources?)\./.test(
     file,
   );
-/**
- * What a test says if it misses a bar on CPU time. Other tests, and other machines on the same host, add to that time, and nothing takes
- * away from it: the least of several runs is nearest to the truth. So a bar is missed if it is missed in `RUNS` runs.
- */
-const MISSED = / of CPU, at most /;
-const RUNS = 3;
 const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word));
 /** The attacks of this kind that were asked for; possibly none. */
 const attacks = (wanted, ...args) => {
@@ -177,12 +169,11 @@ const steps = [
     run: () => [tap(tests('integration', isTimed), ...alone)],
     isQuiet: true,
   },
-  // Each judges turns of the event loop by their CPU time.
+  // Each judges turns of the event loop by their CPU time, which another test on the other core changes a little.
   {
     tier: 'attacks',
     title: 'attacks',
     run: () => attacks((file) => !isNearBar(file), ...several(2)),
-    again: MISSED,
     isFor: isAttacked,
     isQuiet: true,
   },
@@ -190,7 +181,6 @@ const steps = [
     tier: 'attacks',
     title: 'attacks that must run alone',
     run: () => attacks(isNearBar, ...alone),
-    again: MISSED,
     isFor: isAttacked,
     isQuiet: true,
   },
@@ -205,13 +195,13 @@ const steps = [
   {
     tier: 'interop',
     title: 'tests with real peers',
-    // Each starts several processes, some of them virtual machines of Java: four at a time, calls and requests missed their deadlines.
+    // Each starts several processes. Four files at a time, their calls missed deadlines on a slow machine.
     run: () => [tap(tests('interop', isUntimed), ...several(2))],
   },
   {
     tier: 'interop',
     title: 'tests with real peers that compare times',
-    // Two at a time, a call of grpc-go missed its deadline of 5 s on a slow machine.
+    // Two files at a time, a call of grpc-go missed its deadline of 5 s on a slow machine.
     run: () => [
       tap(
         tests('interop', (file) => isTimed(file) && !isFailover(file)),
@@ -255,17 +245,18 @@ const signalThose = (signal) => {
 const failures = [];
 
 /** The last line of tap's output with totals sums up all files. A failed assertion precedes its test and file. */
-function resultsOf(tapOutput) {
-  const failures = tapOutput.match(/^\s*not ok .*$/gm) ?? [];
-  const files = failures.flatMap((line) => /^not ok \d+ - (build\/\S+)/.exec(line)?.[1] ?? []);
-  const totals = /^# \{ total: \d+, pass: (\d+)(?:, fail: (\d+))?/gm;
-  const total = [...tapOutput.matchAll(totals)].at(-1);
-  return { failures, files, passed: Number(total?.[1] ?? 0), failed: Number(total?.[2] ?? 0) };
+function countResults(tapOutput) {
+  failures.push(...(tapOutput.match(/^\s*not ok .*$/gm) ?? []));
+  const total = [...tapOutput.matchAll(/^# \{ total: (\d+), pass: (\d+)(?:, fail: (\d+))?/gm)].at(
+    -1,
+  );
+  passed += Number(total?.[2] ?? 0);
+  failed += Number(total?.[3] ?? 0);
 }
 
 const atLowestPriority = (command) => ['nice', '-n', '19', ...command];
 
-/** Runs one command, and forwards its output. @returns its exit code, and what it says if it is tap */
+/** Runs one command, forwards its output, and adds tap's totals to `passed` and `failed`. */
 function perform(command, beside) {
   return new Promise((resolve) => {
     const all = beside ? atLowestPriority(command) : command;
@@ -276,53 +267,10 @@ function perform(command, beside) {
     child.on('close', (code) => {
       besideOthers.delete(child);
       const output = command.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
-      const hasResults = output !== undefined && existsSync(output);
-      const results = hasResults ? resultsOf(readFileSync(output, 'utf8')) : undefined;
-      resolve({ code: code ?? 1, results });
+      if (output !== undefined && existsSync(output)) countResults(readFileSync(output, 'utf8'));
+      resolve(code ?? 1);
     });
   });
-}
-
-/** Of tap, the line of a test or file has its time, and follows the assertions that failed in it. */
-const isAssertion = (failure) => !failure.includes('# time=');
-
-/** @returns the assertions that failed: each with its number and its test */
-function assertionsOf(failures) {
-  const numbers = [];
-  const assertions = [];
-  for (const line of failures) {
-    const [, number, title] = /^\s*not ok (\d+) - (.*)/.exec(line) ?? [];
-    if (isAssertion(line)) numbers.push(number);
-    else for (const one of numbers.splice(0)) assertions.push(`${one} of ${title.split(' # ')[0]}`);
-  }
-  return assertions;
-}
-
-/**
- * Runs one command of a step. If all that failed in it is `again`, it runs these files again, alone. What failed in each run
- * has failed.
- *
- * @returns the exit code
- */
-async function runCommand(command, { beside, again }) {
-  let end = await perform(command, beside);
-  let missed;
-  for (let run = 1; again && end.code !== 0 && end.results; run++) {
-    const { failures: lines, files } = end.results;
-    if (files.length === 0 || !lines.filter(isAssertion).every((line) => again.test(line))) break;
-    const assertions = assertionsOf(lines);
-    missed = missed?.filter((one) => assertions.includes(one)) ?? assertions;
-    for (const line of lines) console.log(`=== run ${run} of at most ${RUNS}: ${line.trim()}`);
-    if (missed.length > 0 && run === RUNS) break;
-    passed += end.results.passed;
-    if (missed.length === 0) return 0;
-    end = await perform(tap(files, ...alone), beside);
-  }
-  const { results } = end;
-  passed += results?.passed ?? 0;
-  failed += results?.failed ?? 0;
-  failures.push(...(results?.failures ?? []));
-  return end.code;
 }
 
 /** Runs one command at the lowest priority, and keeps its output. */
@@ -351,7 +299,7 @@ async function runStep(step) {
   const how = beside ? ', beside the next steps' : begun ? ', begun ahead' : '';
   console.log(`\n=== ${title}${how}`);
   mkdirSync('build/tap', { recursive: true });
-  const ends = begun ? begun.map(told) : run().map((command) => runCommand(command, step));
+  const ends = begun ? begun.map(told) : run().map((command) => perform(command, beside));
   const code = Math.max(0, ...(await Promise.all(ends)));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (code === 0) return;
@@ -367,14 +315,7 @@ async function told(end) {
   return code;
 }
 
-/** The most that CI may take. */
-const CI_MS = 25 * 60_000;
-const besides = [];
-const cut = () => {
-  if (besideOthers.size > 0) console.log('\n=== what is left of the steps beside others is cut');
-  signalThose('SIGTERM');
-};
-const atLast = CI && setTimeout(cut, CI_MS);
+let besides = Promise.resolve();
 const chosenSteps = steps.filter(isWanted);
 /** Step → how its commands end. */
 const begunAhead = new Map(
@@ -384,7 +325,7 @@ const endsAhead = Promise.all([...begunAhead.values()].flat());
 for (const step of chosenSteps) {
   if (exitCode > 0) break;
   if (step.beside) {
-    besides.push(runStep(step));
+    besides = besides.then(() => (exitCode > 0 ? undefined : runStep(step)));
     continue;
   }
   if (step.isQuiet) await endsAhead;
@@ -394,9 +335,8 @@ for (const step of chosenSteps) {
   isQuiet = false;
   signalThose('SIGCONT');
 }
-if (exitCode > 0) cut();
-await Promise.all(besides);
-clearTimeout(atLast);
+if (exitCode > 0) signalThose('SIGTERM');
+await besides;
 await endsAhead;
 for (const line of failures) console.log(line);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);

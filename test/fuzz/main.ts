@@ -7,11 +7,10 @@
  *   npm run fuzz -- --linear
  *
  * `--messages` is the maximum per target. Each failure is printed with the command that replays it;
- * exits with 1 if there was one. SIGTERM ends the run early: the table says how many messages each target took.
+ * exits with 1 if there was one.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { abortedByTerm } from '../support/term-signal.js';
 import { replay, runCase, type Failure } from './cases.js';
 import { explore } from './explore.js';
 import { findSuperlinear } from './linear.js';
@@ -74,7 +73,6 @@ async function runAll(): Promise<void> {
   let failed = 0;
   const options = {
     workers: Number(values.workers),
-    signal: abortedByTerm(),
     onDone: (part: Done): void => {
       part.failures.forEach(tell);
       failed += part.failures.length;
@@ -90,8 +88,10 @@ async function runAll(): Promise<void> {
   const longestFirst = [...chosen].sort((a, b) => costOf(b) - costOf(a));
   const first = longestFirst.map(({ name }): Task => ({ target: name, from: 0, to: 0 }));
   await runTasks(first, options);
-  const shares = longestFirst.map((target) => sharesOf(target, done.get(target.name)?.found ?? []));
-  await runTasks(evenly(shares), options);
+  const shares = longestFirst.flatMap((target) =>
+    sharesOf(target, done.get(target.name)?.found ?? []),
+  );
+  await runTasks(shares, options);
   table([...done.values()]);
   if (names.length === 0) tellSuperlinear();
   console.log(`${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
@@ -114,14 +114,6 @@ function sharesOf(target: Target, found: readonly Uint8Array[]): readonly Task[]
     tasks.push({ target: target.name, found, from, to: Math.min(from + size, first + cases) });
   }
   return tasks;
-}
-
-/** Whenever the run ends, each target has taken about the same part of its messages. */
-function evenly(shares: readonly (readonly Task[])[]): readonly Task[] {
-  const placed = shares.flatMap((tasks) =>
-    tasks.map((task, at) => ({ task, place: at / tasks.length })),
-  );
-  return placed.sort((a, b) => a.place - b.place).map(({ task }) => task);
 }
 
 function added(sum: Done | undefined, part: Done): Done {

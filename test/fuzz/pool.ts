@@ -37,8 +37,6 @@ const STACK_MIB = 1;
 export interface PoolOptions {
   readonly workers: number;
   readonly onDone: (done: Done) => void;
-  /** Its abortion ends the run after the tasks that the workers have. */
-  readonly signal: AbortSignal;
   /** Called for a message that takes more than a minute. */
   readonly onHang: (target: string, seed: number) => void;
 }
@@ -48,7 +46,7 @@ export async function runTasks(tasks: readonly Task[], options: PoolOptions): Pr
   let next = 0;
   const work = (): Promise<void> =>
     new Promise((resolve, reject) => {
-      if (next >= tasks.length || options.signal.aborted) {
+      if (next >= tasks.length) {
         resolve();
         return;
       }
@@ -62,7 +60,7 @@ export async function runTasks(tasks: readonly Task[], options: PoolOptions): Pr
       // Counted, not measured: a process that is paused does not hang.
       let unchangedMs = 0;
       const give = (): void => {
-        task = options.signal.aborted ? undefined : tasks[next++];
+        task = tasks[next++];
         unchangedMs = 0;
         if (task) worker.postMessage(task);
         else void worker.terminate();

@@ -8,8 +8,6 @@ export interface PoolOptions {
   readonly onFailure: (outcome: Outcome, seed: SeedSpec) => void;
   /** Stops after this many failures. */
   readonly most?: number;
-  /** Its abortion ends the run after the shares that the workers have. */
-  readonly signal?: AbortSignal;
 }
 
 export interface Summary {
@@ -39,7 +37,7 @@ const SHARE_FOR_FIRST = 2;
 
 export async function runSeeds(
   seeds: readonly SeedSpec[],
-  { workers, onFailure, most = 20, signal }: PoolOptions,
+  { workers, onFailure, most = 20 }: PoolOptions,
 ): Promise<Summary> {
   const share = most === 1 ? SHARE_FOR_FIRST : SHARE;
   const total = { runs: 0, failed: 0, events: 0, responses: 0, cpuMs: 0 };
@@ -59,8 +57,7 @@ export async function runSeeds(
         resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
       });
       const give = (): void => {
-        const isOver = total.failed >= most || signal?.aborted === true;
-        const given: Share = isOver ? [] : seeds.slice(next, next + share);
+        const given: Share = total.failed >= most ? [] : seeds.slice(next, next + share);
         next += given.length;
         if (given.length > 0) worker.postMessage(given);
         else void worker.terminate();

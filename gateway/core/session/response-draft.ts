@@ -25,7 +25,7 @@ export const NOTHING: ResponseContent = {
 
 const NO_PIECES: Buffer[] = [];
 
-/** A response with so many is full, however small they are: to take 5,000 took a turn of 20 to 40 ms. A count. */
+/** A response with so many is full, however small they are: one of 5,000 took a turn of 20 to 40 ms. A count. */
 const MAX_RESOURCES = 2_500;
 
 /** Collects the contents of one response. */

@@ -10,12 +10,6 @@ import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.ClientCalls;
 import io.grpc.stub.MetadataUtils;
-import io.grpc.xds.shaded.io.envoyproxy.envoy.config.cluster.v3.Cluster;
-import io.grpc.xds.shaded.io.envoyproxy.envoy.config.endpoint.v3.ClusterLoadAssignment;
-import io.grpc.xds.shaded.io.envoyproxy.envoy.config.listener.v3.Listener;
-import io.grpc.xds.shaded.io.envoyproxy.envoy.config.route.v3.RouteConfiguration;
-import io.grpc.xds.shaded.io.envoyproxy.envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager;
-import io.grpc.xds.shaded.io.envoyproxy.envoy.service.discovery.v3.DiscoveryResponse;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -37,7 +31,6 @@ import java.util.stream.Collectors;
 public final class Client {
   private static final int SETTLED_AFTER = 20;
   private static final long CALL_TIMEOUT_MS = 5_000;
-  private static final String NOBODY_LISTENS = "127.0.0.1:1";
   private static final Metadata.Key<String> ANSWERED_BY =
       Metadata.Key.of("answered-by", Metadata.ASCII_STRING_MARSHALLER);
   private static final MethodDescriptor<byte[], byte[]> CHECK =
@@ -61,7 +54,6 @@ public final class Client {
   }
 
   public static void main(String[] arguments) throws IOException {
-    warmUp();
     long everyNanos = TimeUnit.MILLISECONDS.toNanos(Long.parseLong(arguments[0]));
     List<Client> clients = new ArrayList<>();
     List<Thread> loops = new ArrayList<>();
@@ -77,26 +69,6 @@ public final class Client {
       continue;
     }
     Runtime.getRuntime().halt(0);
-  }
-
-  /**
-   * Loads and initializes what the first call needs, Envoy's messages above all: they take a second of a small machine, and
-   * more beside other programs. The first call's deadline is for the gateway, not for the start of a virtual machine.
-   */
-  private static void warmUp() {
-    DiscoveryResponse.getDescriptor();
-    Listener.getDescriptor();
-    HttpConnectionManager.getDescriptor();
-    RouteConfiguration.getDescriptor();
-    Cluster.getDescriptor();
-    ClusterLoadAssignment.getDescriptor();
-    ManagedChannel refused =
-        Grpc.newChannelBuilder(NOBODY_LISTENS, InsecureChannelCredentials.create()).build();
-    try {
-      ask(refused);
-    } catch (StatusRuntimeException error) {
-      refused.shutdownNow();
-    }
   }
 
   private void callUntilStopped() {
