@@ -143,6 +143,12 @@ const OF_LISTS: readonly SeedSpec[] = [
   withoutPortions(1111),
 ];
 
+/** Found with all features, when hundreds of thousands of seeds ran. */
+const OF_LONG_RUNS: readonly SeedSpec[] = [
+  // A member of a collection that was never whole stayed for ever: its own name was unsubscribed on the next stream.
+  plain(6004814),
+];
+
 const AFTER_LISTS = [...CONTENT_PARTS, ...RARE_PARTS];
 const AFTER_RIGHTS = [...LIST_PARTS, ...AFTER_LISTS];
 const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...AFTER_RIGHTS];
@@ -158,6 +164,7 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
   ...OF_RIGHTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_RIGHTS] })),
   ...OF_LISTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_LISTS] })),
+  ...OF_LONG_RUNS,
 ];
 
 /** @param without features that the worlds leave out */

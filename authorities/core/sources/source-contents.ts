@@ -496,8 +496,10 @@ export class SourceContents {
   }
 
   /**
-   * Forgets the members of globs that were never answered in full: the answer on the new stream lists all members. A
-   * member with a TTL stays until its TTL ends, since no listener has the deadline (seed 2503).
+   * Forgets the members of globs that were never answered in full: the answer on the new stream lists all members. It brings
+   * those that are subscribed by their own names, too. They would stay for ever if the name were unsubscribed before it is
+   * answered: a server reports no deletion of a version that it was not told (seed 6004814). A member with a TTL stays until
+   * its TTL ends, since no listener has the deadline (seed 2503).
    */
   forgetParts(): void {
     for (const collections of this.#types.values()) {
@@ -509,8 +511,7 @@ export class SourceContents {
 
   #forgetPart(collection: Collection): void {
     for (const [key, { expiresAtMs }] of collection.entries) {
-      const isOwn = collection.singletons.has(key);
-      if (!isOwn && expiresAtMs === undefined) this.#erase(collection, key);
+      if (expiresAtMs === undefined) this.#erase(collection, key);
     }
   }
 

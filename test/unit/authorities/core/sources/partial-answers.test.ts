@@ -125,3 +125,23 @@ t.test('a collection that got only such names is complete when nothing follows',
   t.equal(stream.nextDeadlineMs(), undefined, 'an answered collection has no deadline');
   t.end();
 });
+
+t.test(
+  'a member of an unfinished collection is asked for again, also if its own name was subscribed (seed 6004814)',
+  (t) => {
+    const { contents, stream, answer } = start();
+    const [own, listener] = [nameOf(thing('cloud', 'g/a')), {}];
+    stream.handleSubscribed(contents.subscribe(THING, own, listener)!, 0);
+    stream.pollRequest(0);
+    answer('g/a', 2 * MIB, 0);
+    stream.handleEnded();
+    stream.handleOpened();
+    stream.pollRequest(100);
+    const left = contents.unsubscribe(THING, own, listener);
+    if (left) stream.handleUnsubscribed(left, 100);
+    const empty = { typeUrl: THING, nonce: 'b', systemVersion: '', resources: [], errors: [] };
+    stream.handleResponse({ ...empty, removed: [thing('cloud', 'g/*')] }, 100, at(200));
+    t.strictSame([...contents.members(THING, glob)], [], 'the source has none');
+    t.end();
+  },
+);
