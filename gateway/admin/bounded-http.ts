@@ -56,8 +56,8 @@ export const MAX_BODY_BYTES = 64 * 1_024;
 interface Connection {
   readonly socket: Socket;
   readonly reading: ConnectionReading;
-  /** Requests that are being answered. A count. */
-  unanswered: number;
+  /** The responses of the requests that are being answered. */
+  readonly unanswered: Set<ServerResponse>;
 }
 
 export class BoundedHttp {
@@ -167,7 +167,7 @@ export class BoundedHttp {
     boundRequests(socket, {
       mayTake: () => {
         const connection = this.#connections.get(peer);
-        return connection === undefined || connection.unanswered < MAX_PIPELINED;
+        return connection === undefined || connection.unanswered.size < MAX_PIPELINED;
       },
       isDribble: (bytes) => this.#connections.get(peer)?.reading.notePart(bytes) === true,
     });
@@ -175,15 +175,18 @@ export class BoundedHttp {
 
   #admit(socket: Socket): void {
     const peer = peerOf(socket);
-    const connection = { socket, reading: this.#reading.add(socket), unanswered: 0 };
+    const unanswered = new Set<ServerResponse>();
+    const connection = { socket, reading: this.#reading.add(socket), unanswered };
     this.#connections.set(peer, connection);
     socket.once('close', () => {
       connection.reading.end();
+      // After Node's own listeners, which report the close of the response under way.
+      setImmediate(closeAll, unanswered);
       if (this.#connections.get(peer) === connection) this.#connections.delete(peer);
     });
     if (this.#connections.size <= this.#options.maxConnections) return;
     for (const [longest, silent] of this.#connections) {
-      if (silent.unanswered > 0) continue;
+      if (silent.unanswered.size > 0) continue;
       this.#connections.delete(longest);
       silent.socket.destroy();
       return;
@@ -194,11 +197,11 @@ export class BoundedHttp {
     const { socket } = request;
     const connection = this.#connections.get(peerOf(socket));
     if (connection) {
-      connection.unanswered++;
-      connection.reading.noteEvent();
-      response.once('close', () => connection.unanswered--);
+      const { reading, unanswered } = connection;
+      unanswered.add(response);
+      reading.noteEvent();
+      response.once('close', () => unanswered.delete(response));
     }
-    closeWith(socket, response);
     response.on('error', () => undefined);
     request.on('error', () => undefined);
     if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) {
@@ -224,21 +227,11 @@ export const addressOf = (host: string, port: number): string =>
   `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /** Node reports no 'close' of a response that waits for the one before it (pipelining) when its connection ends. */
-function closeWith(socket: Socket, response: ServerResponse): void {
-  let isClosed = false;
-  const handleSocketClosed = (): void => {
-    // After Node's own listeners, which report the close of the response under way.
-    setImmediate(() => {
-      if (isClosed) return;
-      response.destroy();
-      response.emit('close');
-    });
-  };
-  socket.once('close', handleSocketClosed);
-  response.once('close', () => {
-    isClosed = true;
-    socket.off('close', handleSocketClosed);
-  });
+function closeAll(responses: ReadonlySet<ServerResponse>): void {
+  for (const response of responses) {
+    response.destroy();
+    response.emit('close');
+  }
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string =>
