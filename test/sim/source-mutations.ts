@@ -158,6 +158,13 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title:
+      'a member that its own name brought stays over a reconnect, in a collection that was never whole',
+    file: 'authorities/core/sources/source-contents.ts',
+    from: 'if (expiresAtMs === undefined) this.#erase(collection, key);',
+    to: 'if (expiresAtMs === undefined && !collection.singletons.has(key)) this.#erase(collection, key);',
+  },
+  {
     title: 'a source that answers that it lacks a name deletes what the guard holds back',
     file: 'authorities/core/sources/source-contents.ts',
     from: 'isDoubtful: isDoubtful || !had',
