@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto';
 import { MAX_LIST_ENTRIES } from '../../config/limits.js';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
+import { hasEndpoints } from '../../protos/load-assignment.js';
 import { referencesIn, rewritePayloadNames } from '../../protos/payload-names.js';
 import { isListType, readList } from '../../protos/list-collection.js';
 import { readResourceLocator } from '../../protos/locator-codec.js';
@@ -54,6 +55,13 @@ export function isSame(a: Projection, b: Projection): boolean {
   if (a.version !== b.version) return false;
   // The usual case: neither has any.
   return a.alternatives === b.alternatives || textsOf(a) === textsOf(b);
+}
+
+/** Does an assignment have no endpoints any more? That is worse than its deletion, which Envoy ignores: all requests fail. */
+export function hasLostEndpoints(before: Projection, after: Projection): boolean {
+  if (after.typeUrl !== TYPE_URL.clusterLoadAssignment || after.redirect || before.redirect)
+    return false;
+  return !hasEndpoints(bodyOf(after.field)) && hasEndpoints(bodyOf(before.field));
 }
 
 const textsOf = ({ alternatives = [] }: Projection): string =>

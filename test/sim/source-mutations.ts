@@ -176,6 +176,17 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title: 'an assignment that comes back without endpoints is served at once',
+    file: 'authorities/core/failover/group-resources.ts',
+    from: 'if (isHeldBack || before.isKept) return false;',
+    to: 'if (before.isKept) return false;',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/lost-endpoints.test.ts',
+      title:
+        'endpoints that a source finds again soon after its restart are never lost (invariant 3)',
+    },
+  },
+  {
     title: 'what the guard kept goes when another client subscribes to it',
     file: 'authorities/core/failover/group-resources.ts',
     from: 'if (isKept || this.#spec.ignoreDeletion',

@@ -12,7 +12,7 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';
 import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
-import { isSame, withAlternatives, type Projection } from '../projection.js';
+import { hasLostEndpoints, isSame, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import type { GroupLastKnown } from './last-known.js';
@@ -43,6 +43,13 @@ export interface Demand extends Asked {
 export interface InUse {
   readonly index: number;
   readonly candidate: Candidate;
+}
+
+/** Content of the candidate in use. */
+interface Sent {
+  readonly entry: SourceEntry;
+  /** The candidate may have lost a part of it: see `SourceChange`. */
+  readonly isDoubtful?: boolean | undefined;
 }
 
 /** To tell that a collection is whole costs as much as to move this many names. */
@@ -182,7 +189,7 @@ export class GroupResources {
   /** The candidate in use may have content or an answer for a new demand already. */
   handleWanted(demand: Demand, nowMs: number): void {
     for (const entry of entriesOf(this.#inUse().candidate, demand)) {
-      this.#serveTo(demand, entry, nowMs);
+      this.#serveTo(demand, { entry }, nowMs);
     }
     this.#judgeAdopted(demand, nowMs);
     this.#tellAnswer(demand, nowMs);
@@ -267,8 +274,9 @@ export class GroupResources {
 
   handleChange(change: SourceChange, nowMs: number): void {
     const { candidate } = this.#inUse();
-    if (change.entry) {
-      this.#serve(change.entry, nowMs);
+    const { entry, isDoubtful } = change;
+    if (entry) {
+      this.#serve({ entry, isDoubtful }, nowMs);
       return;
     }
     for (const name of candidate.mapping.toAsked(change.name)) {
@@ -314,13 +322,14 @@ export class GroupResources {
       demands: inOrder,
       served: this.#served,
       // Changed content is sent at once, removals only later.
-      serve: (demand, entry, nowMs) => this.#serveTo(demand, entry, nowMs),
+      serve: (demand, entry, nowMs) =>
+        this.#serveTo(demand, { entry, isDoubtful: index === 0 }, nowMs),
       // Watchers did not get the answers that the candidate gave before it was in use.
       onMoved: (demand, nowMs) => {
         this.#tellAnswer(demand, nowMs);
       },
       onKept: (kept, nowMs) => {
-        if (index === 0) this.#removals.add(kept, nowMs + this.#spec.failover.switchWaitMs);
+        if (index === 0) this.#holdBack(kept, nowMs);
       },
     });
     this.#move = move;
@@ -352,8 +361,7 @@ export class GroupResources {
   }
 
   #continueSearch(nowMs: number): void {
-    const dueMs = nowMs + this.#spec.failover.switchWaitMs;
-    for (const absent of this.#search.continue(this.#room)) this.#removals.add(absent, dueMs);
+    for (const absent of this.#search.continue(this.#room)) this.#holdBack(absent, nowMs);
   }
 
   /** Served resources are still to be compared, judged or removed in the next turn of the event loop. */
@@ -432,7 +440,7 @@ export class GroupResources {
     const { due, guarded, kept } = this.#removals.takeDue(total, nowMs, open, this.#room);
     for (const { typeUrl, name } of kept) this.#served.keep(typeUrl, name);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
-    for (const held of due) this.#removeIfGone(held);
+    for (const held of due) this.#settleHeld(held, nowMs);
   }
 
   /**
@@ -503,20 +511,20 @@ export class GroupResources {
   // ---- served resources ---------------------------------------------------------------------
 
   /** @returns whether what clients see has changed. */
-  #serve(entry: SourceEntry, nowMs: number): boolean {
+  #serve(sent: Sent, nowMs: number): boolean {
     let changed = false;
-    for (const name of this.#inUse().candidate.mapping.toAsked(entry.projection.name)) {
-      changed = this.#serveAs(name, entry, nowMs) || changed;
+    for (const name of this.#inUse().candidate.mapping.toAsked(sent.entry.projection.name)) {
+      changed = this.#serveAs(name, sent, nowMs) || changed;
     }
     return changed;
   }
 
   /** Serves one demand only: names with the same alternative are served by their own demands. */
-  #serveTo({ name }: Demand, entry: SourceEntry, nowMs: number): boolean {
-    return name.isGlob ? this.#serve(entry, nowMs) : this.#serveAs(name, entry, nowMs);
+  #serveTo({ name }: Demand, sent: Sent, nowMs: number): boolean {
+    return name.isGlob ? this.#serve(sent, nowMs) : this.#serveAs(name, sent, nowMs);
   }
 
-  #serveAs(name: ResourceName, entry: SourceEntry, nowMs: number): boolean {
+  #serveAs(name: ResourceName, { entry, isDoubtful = false }: Sent, nowMs: number): boolean {
     const { index, candidate } = this.#inUse();
     const projected = projectedAs(candidate, name, entry);
     if (!projected.ok) {
@@ -527,6 +535,11 @@ export class GroupResources {
     const noted =
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
     const projection = withAlternatives(projected.projection, noted);
+    if (before && hasLostEndpoints(before.projection, projection)) {
+      const isHeldBack = isDoubtful || this.#removals.has(projection.typeUrl, name);
+      if (isHeldBack) this.#holdBack(projection, nowMs);
+      if (isHeldBack || before.isKept) return false;
+    }
     this.#served.set({ projection, from: index, noted });
     if (this.#lastKnown && (before?.from !== index || !isSame(before.projection, projection)))
       this.#lastKnown.handleServed(projection, entry, candidate.source.id);
@@ -568,15 +581,25 @@ export class GroupResources {
     if (served.from !== index && index !== 0) return;
     // Wait: the first responses of the other types are still to come, and the deletion guard must
     // judge all removals together.
-    if (isDoubtful) this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
+    if (isDoubtful) this.#holdBack(served.projection, nowMs);
     else this.#remove(typeUrl, name);
   }
 
-  /** Silence proves no absence. What a new stream lacks is queued again when it has answered. */
-  #removeIfGone({ typeUrl, name }: HeldName): void {
+  #holdBack({ typeUrl, name }: HeldName, nowMs: number): void {
+    this.#removals.add({ typeUrl, name }, nowMs + this.#spec.failover.switchWaitMs);
+  }
+
+  /**
+   * Silence proves no absence. What a new stream lacks is queued again when it has answered. Content that was held back, since it
+   * has no endpoints, is served.
+   */
+  #settleHeld({ typeUrl, name }: HeldName, nowMs: number): void {
     const { source, mapping } = this.#inUse().candidate;
-    const answer = source.contents.answerFor(typeUrl, mapping.toSource(name));
-    if (answer === 'absent') this.#remove(typeUrl, name);
+    const sourceName = mapping.toSource(name);
+    const entry = source.contents.entry(typeUrl, sourceName);
+    if (entry) this.#serveAs(name, { entry }, nowMs);
+    else if (source.contents.answerFor(typeUrl, sourceName) === 'absent')
+      this.#remove(typeUrl, name);
   }
 
   #remove(typeUrl: string, name: ResourceName): void {

@@ -17,7 +17,7 @@ export interface ResponseContext {
   readonly nowMs: number;
   /** When the response came: TTLs run from then, in whichever portion their resources are taken. */
   readonly arrivedMs: number;
-  /** A part of the first response after a reconnect: what it removes may be lost, not deleted. */
+  /** A part of the first response after a reconnect: what it lacks may be lost, not deleted. */
   readonly isResync: boolean;
   /** A part of a larger response: more members may follow. */
   readonly partial: boolean;
@@ -53,7 +53,7 @@ export class ResourceIntake {
   }
 
   take(resource: WireResource, context: ResponseContext): Taken {
-    const { typeUrl, nowMs, arrivedMs, partial } = context;
+    const { typeUrl, nowMs, arrivedMs, isResync, partial } = context;
     const published = this.#readName(typeUrl, resource.name);
     if (!published.ok) return { reason: published.reason };
     const { name } = published;
@@ -72,7 +72,7 @@ export class ResourceIntake {
     }
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
-    const glob = this.#contents.put(entry);
+    const glob = this.#contents.put(entry, isResync);
     const isAsked = this.#contents.subscription(typeUrl, name) !== undefined;
     const event = isAsked ? 'shared' : partial ? 'part' : 'member';
     if (glob) this.#answers.handleMember(glob, event, nowMs);

@@ -55,8 +55,9 @@ export interface SourceChange {
   readonly name: ResourceName;
   readonly listeners: readonly Listener[];
   /**
-   * `removed` only: the source may have lost the resource, not deleted it. This is part of the first response after a
-   * reconnect, or answers a name that the source lacked already.
+   * `removed`: the source may have lost the resource, not deleted it. `present`: it may have lost a part of the content. This is
+   * part of the first response after a reconnect, or the first answer for the name, or answers a name that the source lacked
+   * already.
    */
   readonly isDoubtful?: boolean;
   /** `removed` only: the content's TTL deadline. A removal is held back no longer than this. */
@@ -287,10 +288,11 @@ export class SourceContents {
   /**
    * Stores a resource from the source, and settles the subscription to its own name.
    *
+   * @param isDoubtful see `SourceChange`
    * @returns the glob that it is a member of, if that is subscribed: `Answers` decides whether the
    * member answers the glob.
    */
-  put(entry: SourceEntry): SourceSubscription | undefined {
+  put(entry: SourceEntry, isDoubtful = false): SourceSubscription | undefined {
     const { typeUrl, name } = entry.projection;
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
@@ -299,14 +301,18 @@ export class SourceContents {
     if (!before) this.#entriesAdded++;
     this.#noteExpiry(entry);
     this.#clearRejection(collection, typeUrl, name);
-    const singleton = collection.singletons.get(name.key);
+    const { glob, singletons } = collection;
+    const singleton = singletons.get(name.key);
     const isChanged = !before || !isSame(before.projection, entry.projection);
     if (isChanged) {
-      const listeners = listenersOf(singleton, collection.glob);
-      this.#changes.push({ kind: 'present', entry, typeUrl, name, listeners });
+      const listeners = listenersOf(singleton, glob);
+      const change = { kind: 'present', entry, typeUrl, name, listeners } as const;
+      // A state-of-the-world server may answer with nothing first, and with this name later.
+      const isFirst = isUnanswered(singleton) || isUnanswered(glob);
+      this.#changes.push({ ...change, isDoubtful: isDoubtful || isFirst });
     } else this.#entriesRepeated++;
     if (singleton) this.#settle(singleton, 'present', undefined, isChanged);
-    return collection.glob;
+    return glob;
   }
 
   /**
@@ -624,6 +630,10 @@ export class SourceContents {
     return collection;
   }
 }
+
+/** Has the present stream not answered it yet? */
+const isUnanswered = (subscription: SourceSubscription | undefined): boolean =>
+  subscription?.status === 'requested' || subscription?.status === 'timed_out';
 
 const bytesOf = ({ projection }: SourceEntry): number => projection.field.bytes.length;
 

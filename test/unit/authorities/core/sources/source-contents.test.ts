@@ -201,6 +201,32 @@ t.test(
   },
 );
 
+t.test(
+  'the first answer for a name on a stream is doubtful, and what the source sends later is not',
+  (t) => {
+    for (const by of [a, glob]) {
+      const contents = new SourceContents('state of the world');
+      const subscription = contents.subscribe(THING, by, me)!;
+      const doubtsAbout = (body: string): readonly unknown[] => {
+        contents.put(entryOf(a, body));
+        contents.settle(subscription);
+        return contents
+          .takeChanges()
+          .flatMap(({ kind, isDoubtful }) => (kind === 'present' ? [isDoubtful] : []));
+      };
+      t.strictSame(doubtsAbout('1'), [true]);
+      t.strictSame(doubtsAbout('2'), [false]);
+      contents.restart();
+      t.strictSame(doubtsAbout('3'), [true]);
+      contents.restart();
+      contents.timeOut(subscription);
+      t.strictSame(doubtsAbout('4'), [true]);
+      t.strictSame(doubtsAbout('5'), [false]);
+    }
+    t.end();
+  },
+);
+
 t.test('served names: counted once, found singly and by glob, forgotten without a trace', (t) => {
   const served = new ServedNames();
   served.set({ projection: projectionOf(a), from: 0 });

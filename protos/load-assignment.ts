@@ -1,0 +1,24 @@
+/** Looks into a ClusterLoadAssignment (envoy.config.endpoint.v3) without decoding it. */
+import { FieldCursor, wireType } from './protobuf-fields.js';
+
+/** `endpoints` of ClusterLoadAssignment: its localities. */
+const LOCALITIES = 2;
+/** Of LocalityLbEndpoints: `lb_endpoints`, `load_balancer_endpoints` and `leds_cluster_locality_config`. */
+const ENDPOINTS: ReadonlySet<number> = new Set([2, 7, 8]);
+
+/**
+ * Does a locality have endpoints, or name a collection of them (LEDS)?
+ *
+ * @param body the encoded ClusterLoadAssignment
+ * @returns true for bytes that cannot be read
+ */
+export function hasEndpoints(body: Uint8Array): boolean {
+  const fields = new FieldCursor(body, 0, body.length);
+  while (fields.next()) {
+    if (fields.number !== LOCALITIES || fields.wire !== wireType.bytes) continue;
+    const locality = new FieldCursor(body, fields.valueStart, fields.valueEnd);
+    while (locality.next()) if (ENDPOINTS.has(locality.number)) return true;
+    if (locality.malformed) return true;
+  }
+  return fields.malformed;
+}

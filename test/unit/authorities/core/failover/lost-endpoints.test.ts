@@ -1,0 +1,150 @@
+/**
+ * Goal: a control plane that restarts, and sends assignments before it has found the endpoints again, takes no endpoints from
+ * clients (docs/FAILOVER.md, "Deletion guard").
+ */
+import protobuf from 'protobufjs/minimal.js';
+import t from 'tap';
+import { hasEndpoints } from '../../../../../protos/load-assignment.js';
+import { bodyOf } from '../../../../../protos/resource-field.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import { alt, ID, kindOf, pair, TRIP_MS } from '../../../../support/authority-pair.js';
+import type { AuthoritySketch, RecordingWatcher } from '../../../../support/federation-driver.js';
+
+const EDS = TYPE_URL.clusterLoadAssignment;
+const nameOf = (id: string): string =>
+  `xdstp://cloud/envoy.config.endpoint.v3.ClusterLoadAssignment/x/${id}`;
+
+const assignment = (name: string): protobuf.Writer =>
+  protobuf.Writer.create().uint32(0x0a).string(name);
+const empty = (name: string): Uint8Array => assignment(name).finish();
+const emptyWithPolicy = (name: string): Uint8Array =>
+  assignment(name).uint32(0x22).fork().ldelim().finish();
+/** In one locality. */
+const withEndpoints = (name: string, count = 1): Uint8Array => {
+  const writer = assignment(name).uint32(0x12).fork();
+  for (let at = 0; at < count; at++) writer.uint32(0x12).fork().ldelim();
+  return writer.ldelim().finish();
+};
+
+const holdsEndpoints = ({ projections }: RecordingWatcher, name: string): boolean =>
+  hasEndpoints(bodyOf(projections.get(name)!.field));
+
+/** Clients have assignments with endpoints. */
+function start(count: number, sketch: Partial<AuthoritySketch> = {}) {
+  const names = Array.from({ length: count }, (_, at) => nameOf(`${at}`));
+  const driver = pair({}, {}, sketch);
+  for (const name of names) driver.server('c').set(EDS, name, withEndpoints(name));
+  const watcher = driver.watching();
+  for (const name of names) driver.watch(name, watcher, EDS);
+  const left = (): number => names.filter((name) => holdsEndpoints(watcher, name)).length;
+  /** The source restarts without the endpoints of these. */
+  const restartWithout = (lost: readonly string[]): void => {
+    for (const name of lost) driver.server('c').set(EDS, name, empty(name));
+    driver.cut('c');
+  };
+  return { driver, watcher, names, left, restartWithout };
+}
+
+t.test(
+  'endpoints that a source finds again soon after its restart are never lost (invariant 3)',
+  (t) => {
+    const { driver, watcher, names, left, restartWithout } = start(3);
+    restartWithout(names);
+    driver.advance(30_000);
+    t.equal(driver.group(ID).guardedCount, 3);
+    t.equal(left(), 3);
+    const told = watcher.told.length;
+    for (const name of names) driver.publish('c', name, withEndpoints(name, 2), EDS);
+    t.equal(watcher.told.length, told + 3, 'the new endpoints reach clients at once');
+    driver.advance(120_000);
+    t.equal(left(), 3);
+    t.end();
+  },
+);
+
+t.test('an assignment that is empty after a restart is served after `switch_wait`', (t) => {
+  const { driver, left, names, restartWithout } = start(3);
+  restartWithout(names.slice(2));
+  while (!driver.isConnected('c')) driver.advance(10);
+  driver.advance(1_900);
+  t.equal(left(), 3);
+  driver.advance(1_000);
+  t.equal(left(), 2);
+  t.equal(driver.group(ID).guardedCount, 0);
+  t.end();
+});
+
+t.test('if all of them stay empty, the deletion guard waits 60 s', (t) => {
+  const { driver, left, names, restartWithout } = start(12);
+  restartWithout(names);
+  driver.advance(58_000);
+  t.equal(left(), 12);
+  t.match(
+    driver.takeGroupEvents().filter(({ kind }) => kind === 'guarded'),
+    [{ names: 12 }],
+  );
+  driver.advance(10_000);
+  t.equal(left(), 0);
+  t.end();
+});
+
+t.test(
+  'on a live stream it is served at once: the operator of the control plane intends it',
+  (t) => {
+    const { driver, left, names } = start(2);
+    for (const name of names) driver.publish('c', name, empty(name), EDS);
+    t.equal(left(), 0);
+    t.end();
+  },
+);
+
+t.test('a client that subscribes while the guard waits gets the endpoints', (t) => {
+  const { driver, names, restartWithout } = start(2);
+  restartWithout(names);
+  driver.advance(10_000);
+  const late = driver.watching();
+  driver.watch(nameOf('*'), late, EDS);
+  driver.advance(1_000);
+  for (const name of names) t.ok(holdsEndpoints(late, name));
+  t.end();
+});
+
+t.test(
+  'with `keep`, endpoints that the guard held back stay until the source sends others',
+  (t) => {
+    const deletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then: 'keep' } as const;
+    const { driver, left, names, restartWithout } = start(2, { failover: { deletionGuard } });
+    restartWithout(names);
+    driver.advance(3_600_000);
+    for (const name of names) driver.publish('c', name, emptyWithPolicy(name), EDS);
+    driver.cut('c');
+    driver.advance(3_600_000);
+    t.equal(left(), 2);
+    for (const name of names) driver.publish('c', name, withEndpoints(name, 2), EDS);
+    for (const name of names) driver.publish('c', name, empty(name), EDS);
+    t.equal(left(), 0);
+    t.end();
+  },
+);
+
+t.test('a failback that would empty all assignments waits, too', (t) => {
+  const names = ['1', '2'].map(nameOf);
+  const driver = pair({}, {});
+  for (const name of names) {
+    driver.server('o').set(EDS, alt(name), withEndpoints(alt(name)));
+    driver.server('c').set(EDS, name, empty(name));
+  }
+  driver.server('c').reachability = 'refuse';
+  const watcher = driver.watching();
+  for (const name of names) driver.watch(name, watcher, EDS);
+  driver.advance(TRIP_MS);
+  const left = (): number => names.filter((name) => holdsEndpoints(watcher, name)).length;
+  t.equal(left(), 2);
+  driver.revive('c');
+  while (kindOf(driver) !== 'primary') driver.advance(1_000);
+  driver.advance(30_000);
+  t.equal(left(), 2);
+  driver.advance(40_000);
+  t.equal(left(), 0);
+  t.end();
+});
