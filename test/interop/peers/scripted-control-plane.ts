@@ -1,4 +1,5 @@
 import * as grpc from '@grpc/grpc-js';
+import protobuf from 'protobufjs/minimal.js';
 
 import { resourceFromJson } from '../../../protos/json-resources.js';
 import { bytesMethod, DELTA_ADS_PATH } from '../../support/bytes-method.js';
@@ -22,9 +23,13 @@ export interface Script {
   /** Once: after this many messages of clusters the server ends the stream (UNAVAILABLE). */
   readonly cutAfterPieces?: number;
   /**
-   * After a start the server has no resources yet: it answers with empty responses, or not at all.
+   * After a start the server has no resources yet: it answers with empty responses, or not at all. Or it has all but the
+   * endpoints, and answers with assignments that have none.
    */
-  readonly atFirst?: { readonly answers: 'empty' | 'silence'; readonly forMs: number };
+  readonly atFirst?: {
+    readonly answers: 'empty' | 'silence' | 'no endpoints';
+    readonly forMs: number;
+  };
 }
 
 interface Published {
@@ -188,8 +193,7 @@ export class ScriptedControlPlane {
     heldVersions: Readonly<Record<string, string>>,
   ): void {
     if (this.#isAtFirst && this.#script.atFirst?.answers === 'silence') return;
-    const all = this.#isAtFirst ? [] : [...this.#resources.values()];
-    const ofType = all.filter((each) => each.typeUrl === typeUrl).map(({ sent }) => sent);
+    const ofType = this.#ofType(typeUrl);
     const isDue = ({ name, version }: SentResource): boolean => heldVersions[name] !== version;
     const exists = (name: string): boolean => ofType.some((each) => each.name === name);
 
@@ -211,6 +215,15 @@ export class ScriptedControlPlane {
       if (due.length === 0 || gone.length > 0) this.#send(stream, withoutMembers);
       void this.#sendInPieces(stream, typeUrl, due);
     }
+  }
+
+  /** What the server has at present. */
+  #ofType(typeUrl: string): readonly SentResource[] {
+    const all = [...this.#resources.values()];
+    const ofType = all.filter((each) => each.typeUrl === typeUrl).map(({ sent }) => sent);
+    if (!this.#isAtFirst) return ofType;
+    if (this.#script.atFirst?.answers !== 'no endpoints') return [];
+    return typeUrl === TYPE_URLS.assignment ? ofType.map(withoutEndpoints) : ofType;
   }
 
   async #sendInPieces(stream: Stream, typeUrl: string, members: readonly SentResource[]) {
@@ -242,6 +255,13 @@ export class ScriptedControlPlane {
     call.write(Buffer.from(encodeResponse({ ...response, nonce: `n${++this.#counter}` })));
   }
 }
+
+/** A ClusterLoadAssignment with its name alone (field 1). */
+const withoutEndpoints = ({ name }: SentResource): SentResource => ({
+  name,
+  version: 'without endpoints',
+  body: protobuf.Writer.create().uint32(0x0a).string(name).finish(),
+});
 
 function bind(server: grpc.Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
