@@ -535,6 +535,7 @@ export class GroupResources {
     const noted =
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
     const projection = withAlternatives(projected.projection, noted);
+    // To clients it is a removal, and the deletion guard judges it as one.
     if (before && hasLostEndpoints(before.projection, projection)) {
       const isHeldBack = isDoubtful || this.#removals.has(projection.typeUrl, name);
       if (isHeldBack) this.#holdBack(projection, nowMs);

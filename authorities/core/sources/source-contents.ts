@@ -305,11 +305,15 @@ export class SourceContents {
     const singleton = singletons.get(name.key);
     const isChanged = !before || !isSame(before.projection, entry.projection);
     if (isChanged) {
-      const listeners = listenersOf(singleton, glob);
-      const change = { kind: 'present', entry, typeUrl, name, listeners } as const;
-      // A state-of-the-world server may answer with nothing first, and with this name later.
-      const isFirst = isUnanswered(singleton) || isUnanswered(glob);
-      this.#changes.push({ ...change, isDoubtful: isDoubtful || isFirst });
+      this.#changes.push({
+        kind: 'present',
+        entry,
+        typeUrl,
+        name,
+        listeners: listenersOf(singleton, glob),
+        // A state-of-the-world server may answer with nothing first, and with this name later.
+        isDoubtful: isDoubtful || isUnanswered(singleton) || isUnanswered(glob),
+      });
     } else this.#entriesRepeated++;
     if (singleton) this.#settle(singleton, 'present', undefined, isChanged);
     return glob;
