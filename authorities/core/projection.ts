@@ -57,12 +57,9 @@ export function isSame(a: Projection, b: Projection): boolean {
   return a.alternatives === b.alternatives || textsOf(a) === textsOf(b);
 }
 
-/** Does an assignment have no endpoints any more? That is worse than its deletion, which Envoy ignores: all requests fail. */
-export function hasLostEndpoints(before: Projection, after: Projection): boolean {
-  if (after.typeUrl !== TYPE_URL.clusterLoadAssignment || after.redirect || before.redirect)
-    return false;
-  return !hasEndpoints(bodyOf(after.field)) && hasEndpoints(bodyOf(before.field));
-}
+/** Is this an assignment without endpoints? That is worse than its deletion, which Envoy ignores: all requests fail. */
+export const lacksEndpoints = ({ typeUrl, redirect, field }: Projection): boolean =>
+  typeUrl === TYPE_URL.clusterLoadAssignment && !redirect && !hasEndpoints(bodyOf(field));
 
 const textsOf = ({ alternatives = [] }: Projection): string =>
   alternatives.map(formatResourceLocator).join();

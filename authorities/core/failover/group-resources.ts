@@ -12,7 +12,7 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';
 import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
-import { hasLostEndpoints, isSame, withAlternatives, type Projection } from '../projection.js';
+import { isSame, lacksEndpoints, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import type { GroupLastKnown } from './last-known.js';
@@ -535,11 +535,8 @@ export class GroupResources {
     const noted =
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
     const projection = withAlternatives(projected.projection, noted);
-    // To clients it is a removal, and the deletion guard judges it as one.
-    if (before && hasLostEndpoints(before.projection, projection)) {
-      const isHeldBack = isDoubtful || this.#removals.has(projection.typeUrl, name);
-      if (isHeldBack) this.#holdBack(projection, nowMs);
-      if (isHeldBack || before.isKept) return false;
+    if (lacksEndpoints(projection) && this.#keepsEndpoints(projection, isDoubtful, nowMs)) {
+      return false;
     }
     this.#served.set({ projection, from: index, noted });
     if (this.#lastKnown && (before?.from !== index || !isSame(before.projection, projection)))
@@ -563,6 +560,22 @@ export class GroupResources {
     }
     if (!isSame(before.projection, projection)) this.#events.push({ kind: 'noted', projection });
     return false;
+  }
+
+  /**
+   * An assignment without endpoints is a removal to clients, and the deletion guard judges it as one.
+   *
+   * @returns whether clients keep the endpoints that they have
+   */
+  #keepsEndpoints(empty: Projection, isDoubtful: boolean, nowMs: number): boolean {
+    const { typeUrl, name } = empty;
+    // A process that has just started does not know them, but an earlier one may have kept them.
+    const kept = isDoubtful ? this.#lastKnown?.kept(typeUrl, name) : undefined;
+    if (kept && !lacksEndpoints(kept)) this.#restore(kept);
+    const served = this.#served.get(typeUrl, name);
+    if (!served || served.projection.redirect || lacksEndpoints(served.projection)) return false;
+    if (isDoubtful || this.#removals.has(typeUrl, name)) this.#holdBack(empty, nowMs);
+    return served.isKept === true || this.#removals.has(typeUrl, name);
   }
 
   /** The candidate in use removed a name or reported it absent. */

@@ -80,6 +80,12 @@ export class GroupLastKnown<D extends Asked> {
     this.#lastKnown.noteWhole(typeUrl, name.key, source, isWhole);
   }
 
+  /** The content that an earlier process kept for this name, which is no glob. */
+  kept(typeUrl: string, name: ResourceName): Projection | undefined {
+    const [kept] = this.#lastKnown.find(typeUrl, name, this.#sources);
+    return kept;
+  }
+
   /** Did an earlier process have all members of this collection? */
   isWhole({ typeUrl, name }: Asked): boolean {
     return name.isGlob && this.#lastKnown.isWhole(typeUrl, name, this.#sources);

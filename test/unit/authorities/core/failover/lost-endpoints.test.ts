@@ -8,7 +8,12 @@ import { hasEndpoints } from '../../../../../protos/load-assignment.js';
 import { bodyOf } from '../../../../../protos/resource-field.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { alt, ID, kindOf, pair, TRIP_MS } from '../../../../support/authority-pair.js';
-import type { AuthoritySketch, RecordingWatcher } from '../../../../support/federation-driver.js';
+import type {
+  AuthoritySketch,
+  FederationDriverOptions,
+  RecordingWatcher,
+} from '../../../../support/federation-driver.js';
+import { KeptContent } from '../../../../support/kept-content.js';
 
 const EDS = TYPE_URL.clusterLoadAssignment;
 const nameOf = (id: string): string =>
@@ -30,9 +35,13 @@ const holdsEndpoints = ({ projections }: RecordingWatcher, name: string): boolea
   hasEndpoints(bodyOf(projections.get(name)!.field));
 
 /** Clients have assignments with endpoints. */
-function start(count: number, sketch: Partial<AuthoritySketch> = {}) {
+function start(
+  count: number,
+  sketch: Partial<AuthoritySketch> = {},
+  options: FederationDriverOptions = {},
+) {
   const names = Array.from({ length: count }, (_, at) => nameOf(`${at}`));
-  const driver = pair({}, {}, sketch);
+  const driver = pair({}, {}, sketch, options);
   for (const name of names) driver.server('c').set(EDS, name, withEndpoints(name));
   const watcher = driver.watching();
   for (const name of names) driver.watch(name, watcher, EDS);
@@ -146,5 +155,64 @@ t.test('a failback that would empty all assignments waits, too', (t) => {
   t.equal(left(), 2);
   driver.advance(40_000);
   t.equal(left(), 0);
+  t.end();
+});
+
+t.test(
+  'a new process takes lost endpoints from the disk, and judges their loss in the same way',
+  (t) => {
+    for (const [lost, left] of [
+      [[0, 1, 2], 3],
+      [[1], 2],
+    ] as const) {
+      const lastKnown = new KeptContent();
+      const { names } = start(3, {}, { lastKnown });
+      const driver = pair({}, {}, {}, { lastKnown });
+      for (const [at, name] of names.entries()) {
+        const isLost = lost.some((one) => one === at);
+        driver.server('c').set(EDS, name, isLost ? empty(name) : withEndpoints(name));
+      }
+      const watcher = driver.watching();
+      for (const name of names) driver.watch(name, watcher, EDS);
+      const having = (): number => names.filter((name) => holdsEndpoints(watcher, name)).length;
+      driver.advance(1_000);
+      t.equal(having(), 3, 'at first all count as lost');
+      driver.advance(30_000);
+      t.equal(having(), left);
+      driver.advance(60_000);
+      t.equal(having(), 3 - lost.length);
+    }
+    t.end();
+  },
+);
+
+t.test('an assignment that never had endpoints is served at once, also by a new process', (t) => {
+  const lastKnown = new KeptContent();
+  const name = nameOf('1');
+  for (const [at, body] of [empty(name), emptyWithPolicy(name)].entries()) {
+    const driver = pair({}, {}, {}, { lastKnown });
+    driver.server('c').set(EDS, name, body);
+    const watcher = driver.watching();
+    driver.watch(name, watcher, EDS);
+    driver.advance(100);
+    t.equal(watcher.told.length, 1, `process ${at}`);
+    t.notOk(holdsEndpoints(watcher, name));
+  }
+  t.end();
+});
+
+t.test('an assignment without endpoints takes the place of a redirect at once', (t) => {
+  const [name, target] = [nameOf('1'), nameOf('2')];
+  const driver = pair({}, {});
+  driver.server('c').set(EDS, target, withEndpoints(target));
+  driver.redirect('c', name, target, EDS);
+  const watcher = driver.watching();
+  driver.watch(name, watcher, EDS);
+  driver.advance(1_000);
+  t.ok(holdsEndpoints(watcher, name));
+  driver.server('c').set(EDS, name, empty(name));
+  driver.cut('c');
+  driver.advance(1_000);
+  t.notOk(holdsEndpoints(watcher, name));
   t.end();
 });
