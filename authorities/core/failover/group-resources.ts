@@ -570,7 +570,8 @@ export class GroupResources {
   #keepsEndpoints(empty: Projection, isDoubtful: boolean, nowMs: number): boolean {
     const { typeUrl, name } = empty;
     // A process that has just started does not know them, but an earlier one may have kept them.
-    const kept = isDoubtful ? this.#lastKnown?.kept(typeUrl, name) : undefined;
+    const isUnknown = isDoubtful && !this.#served.get(typeUrl, name);
+    const kept = isUnknown ? this.#lastKnown?.kept(typeUrl, name) : undefined;
     if (kept && !lacksEndpoints(kept)) this.#restore(kept);
     const served = this.#served.get(typeUrl, name);
     if (!served || served.projection.redirect || lacksEndpoints(served.projection)) return false;
