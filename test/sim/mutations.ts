@@ -105,8 +105,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'content that the primary lacks stays after the failback',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'if (index === 0) this.#removals.add(kept,',
-    to: 'if (index < 0) this.#removals.add(kept,',
+    from: 'if (index === 0) this.#holdBack(kept,',
+    to: 'if (index < 0) this.#holdBack(kept,',
   },
   {
     title: 'references in content of an alternative are not mapped',

@@ -178,8 +178,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'an assignment that comes back without endpoints is served at once',
     file: 'authorities/core/failover/group-resources.ts',
-    from: 'if (isHeldBack || before.isKept) return false;',
-    to: 'if (before.isKept) return false;',
+    from: 'if (isDoubtful || this.#removals.has(typeUrl, name)) this.#holdBack(empty, nowMs);',
+    to: '',
     unitTest: {
       file: 'test/unit/authorities/core/failover/lost-endpoints.test.ts',
       title:
