@@ -570,13 +570,19 @@ export class GroupResources {
   #keepsEndpoints(empty: Projection, isDoubtful: boolean, nowMs: number): boolean {
     const { typeUrl, name } = empty;
     // A process that has just started does not know them, but an earlier one may have kept them.
-    const isUnknown = isDoubtful && !this.#served.get(typeUrl, name);
+    const isUnknown = isDoubtful && !this.#served.get(typeUrl, name) && !this.#isAnswered(empty);
     const kept = isUnknown ? this.#lastKnown?.kept(typeUrl, name) : undefined;
     if (kept && !lacksEndpoints(kept)) this.#restore(kept);
     const served = this.#served.get(typeUrl, name);
     if (!served || served.projection.redirect || lacksEndpoints(served.projection)) return false;
     if (isDoubtful || this.#removals.has(typeUrl, name)) this.#holdBack(empty, nowMs);
     return served.isKept === true || this.#removals.has(typeUrl, name);
+  }
+
+  /** Has the source in use said that it lacks the name, or sent all of its collection? */
+  #isAnswered({ typeUrl, name }: Asked): boolean {
+    const keys = [name.key, globKeyOf(name)];
+    return keys.some((key) => this.#demands.get(typeUrl, key)?.isAnswered === true);
   }
 
   /** The candidate in use removed a name or reported it absent. */

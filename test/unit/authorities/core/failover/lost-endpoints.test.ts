@@ -186,6 +186,22 @@ t.test(
   },
 );
 
+t.test('what this process knows to be absent is not looked up on disk', (t) => {
+  for (const asked of [nameOf('0'), nameOf('*')]) {
+    const lastKnown = new KeptContent();
+    const [name = ''] = start(1, {}, { lastKnown }).names;
+    const driver = pair({}, {}, {}, { lastKnown });
+    const watcher = driver.watching();
+    driver.watch(asked, watcher, EDS);
+    driver.advance(1_000);
+    driver.server('c').set(EDS, name, empty(name));
+    driver.cut('c');
+    driver.advance(1_000);
+    t.notOk(holdsEndpoints(watcher, name), asked);
+  }
+  t.end();
+});
+
 t.test('an assignment that never had endpoints is served at once, also by a new process', (t) => {
   const lastKnown = new KeptContent();
   const name = nameOf('1');
