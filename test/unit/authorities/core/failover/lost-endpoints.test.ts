@@ -193,7 +193,8 @@ t.test('what this process knows to be absent is not looked up on disk', (t) => {
     const driver = pair({}, {}, {}, { lastKnown });
     const watcher = driver.watching();
     driver.watch(asked, watcher, EDS);
-    driver.advance(1_000);
+    // A collection is known once nothing has followed for `switch_wait`.
+    driver.advance(10_000);
     driver.server('c').set(EDS, name, empty(name));
     driver.cut('c');
     driver.advance(1_000);
