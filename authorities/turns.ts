@@ -63,6 +63,7 @@ export class Turns {
   #isScheduled = false;
   /** Work of the present turn ran without waiting. */
   #hasRunAtOnce = false;
+  #countsTicks = false;
 
   /** @param onError a piece of work threw; the others go on */
   constructor(onError: (error: unknown) => void) {
@@ -83,7 +84,7 @@ export class Turns {
       hasRun = true;
       work();
     }, sender);
-    if (++this.#waitingCount - this.#boundedCount > MAX_WAITING) this.#drain(Infinity);
+    if (++this.#waitingCount - this.#boundedCount > MAX_WAITING) this.#performAll();
     return hasRun;
   }
 
@@ -120,11 +121,14 @@ export class Turns {
   #runsNow(work: () => void): boolean {
     if (this.#waitingCount > 0 || this.#usedMs >= PORTION_MS) return false;
     this.#perform(work);
-    if (this.#usedMs >= NOTED_MS) {
-      this.#hasRunAtOnce = true;
-      this.#schedule();
-    }
+    this.#noteRunAtOnce();
     return true;
+  }
+
+  #noteRunAtOnce(): void {
+    if (this.#usedMs < NOTED_MS) return;
+    this.#hasRunAtOnce = true;
+    this.#schedule();
   }
 
   #next(): (() => void) | undefined {
@@ -139,6 +143,11 @@ export class Turns {
     this.#usedMs += ms;
   }
 
+  /** What Node does in the ticks that the present work has caused counts for this turn, too. */
+  countTicks(): void {
+    this.#countsTicks = true;
+  }
+
   /** A new turn begins after the present one. */
   #schedule(): void {
     if (this.#isScheduled) return;
@@ -147,19 +156,34 @@ export class Turns {
       this.#isScheduled = false;
       this.#usedMs = 0;
       // Immediates run in the same turn as the reading of the sockets that came before.
-      if (!this.#hasRunAtOnce) this.#drain(PORTION_MS);
-      this.#hasRunAtOnce = false;
-      if (this.#usedMs > 0 || this.#waitingCount > 0) this.#schedule();
+      if (this.#hasRunAtOnce) this.#endTurn();
+      else this.#drain();
     });
   }
 
-  #drain(untilMs: number): void {
-    while (this.#usedMs < untilMs) {
-      const work = this.#next();
-      if (!work) return;
-      this.#waitingCount--;
-      this.#perform(work);
-    }
+  #endTurn(): void {
+    this.#hasRunAtOnce = false;
+    if (this.#usedMs > 0 || this.#waitingCount > 0) this.#schedule();
+  }
+
+  /** Each piece runs after the ticks of the one before. */
+  readonly #drain = (): void => {
+    const hasTime = this.#usedMs < PORTION_MS;
+    if (hasTime && this.#performNext()) process.nextTick(this.#drain);
+    else this.#endTurn();
+  };
+
+  #performAll(): void {
+    while (this.#performNext());
+  }
+
+  /** @returns false: nothing waits */
+  #performNext(): boolean {
+    const work = this.#next();
+    if (!work) return false;
+    this.#waitingCount--;
+    this.#perform(work);
+    return true;
   }
 
   #perform(work: () => void): void {
@@ -169,6 +193,19 @@ export class Turns {
     } catch (error) {
       this.#onError(error);
     }
-    this.#usedMs += performance.now() - beganMs;
+    const endedMs = performance.now();
+    this.#usedMs += endedMs - beganMs;
+    if (this.#countsTicks) this.#countTicksSince(endedMs);
+  }
+
+  #countTicksSince(beganMs: number): void {
+    this.#countsTicks = false;
+    const usedMs = this.#usedMs;
+    process.nextTick(() => {
+      // Work that ran in the ticks is counted already.
+      const countedMs = this.#usedMs - usedMs;
+      this.#usedMs += Math.max(0, performance.now() - beganMs - countedMs);
+      this.#noteRunAtOnce();
+    });
   }
 }

@@ -48,12 +48,8 @@ const FIRST_BYTES_WITHIN_MS = 10_000;
  */
 const READ_COST_MS = 0.1;
 
-/**
- * Node handles all that it has read of a connection after the work that hands it over, a microsecond for each of the
- * small frames in it. Fewer bytes than those of an ordinary first request cost next to nothing.
- */
+/** More than an ordinary first request. Bytes. */
 const ORDINARY_FIRST_BYTES = 8_192;
-const FURTHER_KIB_COST_MS = 0.2;
 
 export class ClientListener {
   readonly #options: ClientListenerOptions;
@@ -182,19 +178,19 @@ export class ClientListener {
   #handOver(socket: Socket, kind: Kind): void {
     // It may have been closed while it waited.
     if (socket.destroyed) return;
-    const furtherBytes = Math.max(0, socket.readableLength - ORDINARY_FIRST_BYTES);
-    this.#options.turns.charge((furtherBytes / 1_024) * FURTHER_KIB_COST_MS);
     if (kind === 'tls') {
       this.#tlsServer?.emit('connection', socket);
     } else if (kind === 'http2') {
       // Node refuses HTTP/2 over TLS without ALPN, which a balancer that encrypts again may send.
       if (socket instanceof TLSSocket) socket.alpnProtocol = 'h2';
-      if (furtherBytes > 0 && beginsWithFlood(socket)) socket.destroy();
+      if (socket.readableLength > ORDINARY_FIRST_BYTES && beginsWithFlood(socket)) socket.destroy();
       else this.#options.onHttp2(socket);
     } else {
       endAfterResponses(socket);
       this.#options.onHttp1(socket);
     }
+    // Node handles in the next tick all that it has read of the connection.
+    this.#options.turns.countTicks();
   }
 
   #guard(socket: Socket, work: () => void): void {

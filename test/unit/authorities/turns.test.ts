@@ -133,6 +133,35 @@ t.test('work that causes more outside of the turns is charged for it', async (t)
   t.equal(done, 1);
 });
 
+t.test('what Node does in the ticks after a piece of work counts for its turn', async (t) => {
+  const turns = new Turns(() => undefined);
+  const done: string[] = [];
+  const connection = (id: string): void => {
+    turns.runBounded(() => {
+      done.push(id);
+      process.nextTick(busy);
+      turns.countTicks();
+    });
+  };
+  turns.run(busy);
+  for (const id of ['first', 'second', 'third']) connection(id);
+  await turn();
+  await turn();
+  t.strictSame(done, ['first']);
+  await turn();
+  t.strictSame(done, ['first', 'second']);
+  for (let next = 0; next < 3; next++) await turn();
+  connection('at once');
+  await new Promise<void>((resolve) => {
+    process.nextTick(resolve);
+  });
+  connection('later');
+  t.strictSame(done.slice(3), ['at once'], 'its ticks have used the turn');
+  await turn();
+  await turn();
+  t.strictSame(done.slice(3), ['at once', 'later']);
+});
+
 t.test('senders take turns, and the work of each keeps its order', async (t) => {
   const turns = new Turns(() => undefined);
   const done: string[] = [];
