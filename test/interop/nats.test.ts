@@ -7,122 +7,43 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect } from 'nats';
-import t, { type Test } from 'tap';
+import t from 'tap';
 
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
-import { DeltaClient } from '../support/delta-client.js';
-import { assignment, TYPE_URLS, type MeshResource } from '../support/mesh.js';
+import { TYPE_URLS } from '../support/mesh.js';
 import { ScriptedUpstream } from '../support/scripted-upstream.js';
-import { pause, until } from '../support/until.js';
+import { until } from '../support/until.js';
 import { tellingLogs } from './peers/child.js';
-import { ControlPlane } from './peers/control-plane.js';
-import { startFaultProxy, type FaultProxy } from './peers/fault-proxy.js';
-import { Gateway, skipWithoutGateway } from './peers/gateway.js';
+import { Gateway } from './peers/gateway.js';
+import {
+  agreeing,
+  agreeLimitMs,
+  churn,
+  clientOf,
+  connected,
+  holding,
+  ids,
+  median,
+  nameOf,
+  readiness,
+  resource,
+  serving,
+  skipWithoutPair as skip,
+  startPair,
+  summary,
+} from './peers/nats-pair.js';
 import { NatsServer } from './peers/nats-server.js';
-import { skipWithout } from './peers/provisioned.js';
 import { cloud, quickTimers } from './peers/rig.js';
 
-t.setTimeout(240_000);
-const skip = skipWithout('nats-server', 'control-plane') || skipWithoutGateway();
+t.setTimeout(120_000);
 
 const noOpenssl = await opensslMissing();
-
-/** Counted from the return of NATS. */
-const agreeLimitMs = 5_000;
-/** The full outage in CI; a shorter one elsewhere, unless `TRIBUTARY_TEST_OUTAGE_MS` says otherwise. */
-const defaultOutageMs = process.env['CI'] === 'true' ? 60_000 : 10_000;
-const outageMs = Number(process.env['TRIBUTARY_TEST_OUTAGE_MS'] ?? defaultOutageMs);
 const typeUrl = TYPE_URLS.assignment;
 /**
  * Only hints have effects: the next connect attempt is hours away. The backoff has full jitter, so one
  * of ten minutes ends within the first second in one run of 600.
  */
 const patient = { ...quickTimers, backoff_base: '24h', backoff_max: '24h' };
-
-interface Pair {
-  readonly plane: ControlPlane;
-  readonly nats: NatsServer;
-  /** Between B and its control plane. */
-  readonly planeProxy: FaultProxy;
-  /** Between B and NATS. */
-  readonly natsProxy: FaultProxy;
-  readonly a: Gateway;
-  readonly b: Gateway;
-}
-
-interface PairOptions {
-  /** Timers of the sources. */
-  readonly timers?: Readonly<Record<string, string>>;
-  readonly natsDown?: boolean;
-  /** Ports of the control planes of A and B, if not those of `plane`. */
-  readonly ports?: readonly [number, number];
-}
-
-async function startPair(t: Test, options: PairOptions = {}): Promise<Pair> {
-  const stopping = async <S extends { stop(): Promise<unknown> }>(starting: Promise<S>) => {
-    const started = await starting;
-    t.teardown(() => started.stop());
-    return started;
-  };
-  const nats = await stopping(NatsServer.start());
-  if (options.natsDown === true) await nats.kill();
-  const natsProxy = await stopping(startFaultProxy(nats.port));
-  const plane = await stopping(ControlPlane.start({ name: 'cloud' }));
-  const planeProxy = await stopping(startFaultProxy(plane.xdsPort));
-  const gateway = (planePort: number, natsPort: number): Promise<Gateway> =>
-    stopping(
-      Gateway.start({
-        authorityMap: {
-          sources: {
-            cloud: {
-              target: `127.0.0.1:${planePort}`,
-              insecure: true,
-              timers: options.timers ?? quickTimers,
-            },
-          },
-          authorities: { [cloud]: { sources: ['cloud'] } },
-        },
-        args: ['--nats-servers', `nats://127.0.0.1:${natsPort}`, '--nats-cluster', 'test'],
-      }),
-    );
-  const [portOfA, portOfB] = options.ports ?? [plane.xdsPort, planeProxy.port];
-  const a = await gateway(portOfA, nats.port);
-  const b = await gateway(portOfB, natsProxy.port);
-  const pair = { plane, nats, planeProxy, natsProxy, a, b };
-  if (options.natsDown !== true) await connected(pair);
-  return pair;
-}
-
-async function connected({ a, b }: Pick<Pair, 'a' | 'b'>): Promise<void> {
-  for (const each of [a, b]) {
-    await until('it is connected to NATS', async () => {
-      return (await each.metric('tributary_peers_connected')) === 1;
-    });
-  }
-}
-
-function clientOf(t: Test, gateway: Gateway): DeltaClient {
-  const client = new DeltaClient({ port: gateway.port });
-  t.teardown(() => {
-    client.close();
-  });
-  return client;
-}
-
-const nameOf = (id: string): string => assignment(cloud, `edge/${id}`, 1).name;
-const resource = (id: string, port: number): MeshResource => assignment(cloud, `edge/${id}`, port);
-
-async function holding(gateway: Gateway): Promise<unknown> {
-  return ((await gateway.admin('/instances')) as { readonly holds: unknown }).holds;
-}
-
-async function agreeing({ a, b }: Pair, timeoutMs = 20_000): Promise<void> {
-  await until(
-    'both hold the same',
-    async () => JSON.stringify(await holding(a)) === JSON.stringify(await holding(b)),
-    { timeoutMs },
-  );
-}
 
 t.test(
   'a change seen at A is requested at B, whose source waits out a backoff',
@@ -204,79 +125,6 @@ t.test('an invalidation at A reaches B', { skip }, async (t) => {
     t.strictSame(client.removals(typeUrl), []);
   }
 });
-
-/** Changes one assignment repeatedly, and measures when each change reaches both clients. */
-async function churn(
-  { plane }: Pair,
-  clients: readonly DeltaClient[],
-  ids: readonly string[],
-  untilMs: number,
-): Promise<readonly number[]> {
-  const delaysMs: number[] = [];
-  for (let round = 0; performance.now() < untilMs; round++) {
-    const id = ids[round % ids.length]!;
-    const before = clients.map((client) => client.held(typeUrl).get(nameOf(id)));
-    const startedMs = performance.now();
-    await plane.patchResources([resource(id, 10_000 + round)]);
-    await until(
-      'both clients have the change',
-      () => clients.every((one, at) => one.held(typeUrl).get(nameOf(id)) !== before[at]),
-      { everyMs: 5 },
-    );
-    delaysMs.push(performance.now() - startedMs);
-    await pause(20);
-  }
-  return delaysMs;
-}
-
-const ids = Array.from({ length: 20 }, (_, at) => `n${at}`);
-
-async function serving(t: Test, pair: Pair): Promise<readonly DeltaClient[]> {
-  await pair.plane.setResources(ids.map((id) => resource(id, 1)));
-  const clients = [clientOf(t, pair.a), clientOf(t, pair.b)];
-  for (const client of clients) client.subscribe(typeUrl, ids.map(nameOf));
-  await until('all is held', () => clients.every((one) => one.held(typeUrl).size === ids.length));
-  return clients;
-}
-
-const readiness = async (gateway: Gateway): Promise<unknown> =>
-  ((await gateway.admin('/ready')) as { readonly ready: unknown }).ready;
-
-t.test(
-  'NATS is down at the start, starts, is killed during traffic, and returns',
-  { skip },
-  async (t) => {
-    const pair = await startPair(t, { natsDown: true });
-    const { nats, a, b } = pair;
-    await tellingLogs([a, b], async () => {
-      const clients = await serving(t, pair);
-      for (const each of [a, b]) {
-        t.match(await each.admin('/ready'), { ready: true, degraded: [/not connected/] });
-      }
-      await nats.restart();
-      await connected(pair);
-      const wellMs = Math.min(20_000, Math.max(2_000, outageMs - 10_000));
-      const well = await churn(pair, clients, ids, performance.now() + wellMs);
-      await nats.kill();
-      const without = await churn(pair, clients, ids, performance.now() + outageMs);
-      t.comment(`changes at both: ${summary(well)} with NATS, ${summary(without)} without`);
-      t.ok(median(without) < Math.max(3 * median(well), 50), 'no slower without NATS');
-      const [wellP99, withoutP99] = [quantile(well, 0.99), quantile(without, 0.99)];
-      t.ok(withoutP99 < Math.max(3 * wellP99, 150), 'nor are the slowest changes');
-      for (const each of [a, b]) {
-        t.equal(await readiness(each), true, 'and ready all along');
-        t.ok(
-          (await each.metric('tributary_peer_names_not_told_total')) > 0,
-          'lost hints are counted',
-        );
-      }
-      await nats.restart();
-      await connected(pair);
-      await agreeing(pair, agreeLimitMs);
-      for (const each of [a, b]) t.equal(await each.metric('tributary_handler_errors_total'), 0);
-    });
-  },
-);
 
 t.test(
   'cut off from NATS and from its source, B agrees soon after NATS is back',
@@ -361,19 +209,6 @@ t.test('forged messages at full speed change no content of clients', { skip }, a
   }
   await agreeing(pair);
 });
-
-/** @param share 0.5 is the median. */
-function quantile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((one, other) => one - other);
-  return sorted[Math.floor((sorted.length - 1) * share)] ?? Infinity;
-}
-
-const median = (values: readonly number[]): number => quantile(values, 0.5);
-
-const summary = (values: readonly number[]): string => {
-  const [middle, p99, worst] = [0.5, 0.99, 1].map((share) => quantile(values, share).toFixed(1));
-  return `${values.length}, median ${middle ?? ''} ms, p99 ${p99 ?? ''} ms, worst ${worst ?? ''} ms`;
-};
 
 t.test(
   'an instance needs only TLS, a user of its own, and one subject',
