@@ -61,6 +61,13 @@ export function isSame(a: Projection, b: Projection): boolean {
 export const lacksEndpoints = ({ typeUrl, redirect, field }: Projection): boolean =>
   typeUrl === TYPE_URL.clusterLoadAssignment && !redirect && !hasEndpoints(bodyOf(field));
 
+/**
+ * Does it show that its source has loaded this type? An assignment without endpoints, or one that leads to another name, shows
+ * nothing: its source may not know the endpoints of the others yet.
+ */
+export const isConfirmation = ({ typeUrl, redirect, field }: Projection): boolean =>
+  typeUrl !== TYPE_URL.clusterLoadAssignment || (!redirect && hasEndpoints(bodyOf(field)));
+
 const textsOf = ({ alternatives = [] }: Projection): string =>
   alternatives.map(formatResourceLocator).join();
 

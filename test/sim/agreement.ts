@@ -8,7 +8,7 @@ import type { NameState } from '../../gateway/core/cache/entries.js';
 import type { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import type { Instance } from './instance.js';
-import { globOf, isGlob, markOf, nameText, partsOf } from './names.js';
+import { globOf, isGlob, markOf, nameText, lacksEndpoints, partsOf } from './names.js';
 import { Violation } from './oracle.js';
 import { parsedName } from './parsed-names.js';
 import { deleteName, publishContent } from './publishing.js';
@@ -101,6 +101,8 @@ export function cutOneWhoIsLate({ peerNet }: Scene, [change]: readonly HalfTold[
 export function checkHeard({ oracle, peerNet }: Scene, changes: readonly HalfTold[]): void {
   for (const { name, mark, instances } of changes) {
     if (oracle.truth(name) === 'unsure') continue;
+    // The deletion guard may hold it back for longer.
+    if (mark !== undefined && lacksEndpoints(partsOf(name).typeUrl, mark)) continue;
     for (const { name: instance, process, cache, nowMs } of instances) {
       const askedMs = peerNet!.watch.askedMs(process, `${partsOf(name).typeUrl} ${name}`);
       const wasJustAsked = askedMs > nowMs - HINT_MS - SAME_NAME_MS && askedMs < nowMs - HINT_MS;

@@ -10,7 +10,13 @@ import {
   oddParts,
   type RequestParts,
 } from './delta-wire.js';
-import { checkNotOlder, checkRemoved, instanceOf, sinceOf } from './held-checks.js';
+import {
+  checkKeepsEndpoints,
+  checkNotOlder,
+  checkRemoved,
+  instanceOf,
+  sinceOf,
+} from './held-checks.js';
 import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
 import { DeltaStream, type DeltaHeld, type TypeState, type Unanswered } from './delta-state.js';
 import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
@@ -501,6 +507,7 @@ export class Client implements ModelClient {
       asMember: this.#isMember(typeUrl, name),
       readRequests,
     };
+    checkKeepsEndpoints(this.#oracle, name, taken, before, this.#stream.connectedMs);
     offered.set(name, taken);
     this.excused.delete(name);
     this.#stream.untold.delete(name);

@@ -37,6 +37,9 @@ export const CONTENT_PARTS = ['content'] as const;
 /** Kinds of worlds that are made for one trouble (rare-worlds.ts). */
 export const RARE_PARTS = ['set_losses', 'cold_sets', 'wildcards', 'roll_backs'] as const;
 
+/** Assignments with endpoints, and sources that start without any. */
+export const ENDPOINT_PARTS = ['endpoints', 'bare_starts'] as const;
+
 export type Part =
   | (typeof PARTS)[number]
   | (typeof LATE_PARTS)[number]
@@ -46,7 +49,8 @@ export type Part =
   | (typeof PORTION_PARTS)[number]
   | (typeof LIST_PARTS)[number]
   | (typeof CONTENT_PARTS)[number]
-  | (typeof RARE_PARTS)[number];
+  | (typeof RARE_PARTS)[number]
+  | (typeof ENDPOINT_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');

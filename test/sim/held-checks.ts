@@ -1,6 +1,6 @@
 /** Rules for everything that a client holds, in both protocol variants. */
 import type { Held, ModelClient } from './model-client.js';
-import { isGlob, isList, isPayload, partsOf } from './names.js';
+import { isBare, isGlob, isList, isPayload, lacksEndpoints, partsOf } from './names.js';
 import { isAllowed } from './rights.js';
 import type { Publication } from './history.js';
 import { Violation, type Oracle, type Way } from './oracle.js';
@@ -23,6 +23,38 @@ export function checkNotOlder(
   if (one.source === held.source && one.name === held.name && one.order < held.order) {
     throw new Violation('1', `${name} goes back to older content of ${one.source}`);
   }
+}
+
+/**
+ * A source that has just started does not know its endpoints yet, for less time than the deletion guard holds.
+ *
+ * @param sinceMs the client holds what it was sent since then without a gap
+ */
+export function checkKeepsEndpoints(
+  oracle: Oracle,
+  name: string,
+  now: Pick<Held, 'body' | 'publications' | 'process' | 'sentMs'>,
+  before: Held | undefined,
+  sinceMs: number,
+): void {
+  const { typeUrl } = partsOf(name);
+  if (!isBare(typeUrl, now.body) || before?.process !== now.process || before.sentMs < sinceMs)
+    return;
+  const [held] = before.publications;
+  if (!held || isBare(typeUrl, before.body) || lacksEndpoints(typeUrl, held.mark)) return;
+  if (!now.publications.some(({ source }) => source === held.source)) return;
+  if (!oracle.history.isBareAt(held.source, now.sentMs)) return;
+  // A new map may have new groups. Of a source that splits its answer, the gateway may take the rest for unchanged.
+  if (oracle.mapChangedSince(before.sentMs) || oracle.splits(held.source)) return;
+  // A redirect, or a removal that the client is not told any more, comes in between.
+  const gone = {
+    sinceMs: held.atMs,
+    cameFrom: [held.source],
+    process: now.process,
+    isClaimed: true,
+  };
+  if (oracle.mayBeRedirected(name) || oracle.mayBeGone(name, gone)) return;
+  throw new Violation('3', `${name} loses its endpoints to a source that has just started`);
 }
 
 /** Since when it may be gone. Another process may know less than the one that sent the content. */
@@ -85,7 +117,9 @@ export function checkHeld(
     const mark = held.publications[0]?.mark ?? 0;
     throw wrong(client, name, `holds #${mark}, not #${publication.mark}`);
   }
-  if (!isPayload(held.body, partsOf(name).typeUrl, name, reference)) {
+  const { typeUrl } = partsOf(name);
+  if (isBare(typeUrl, held.body)) throw wrong(client, name, 'lacks its endpoints');
+  if (!isPayload(held.body, typeUrl, name, reference)) {
     throw wrong(client, name, 'holds it with other names in it');
   }
 }

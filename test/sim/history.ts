@@ -1,6 +1,6 @@
 /** The history of a simulated world: what each source published and when, and the maps in force. */
 import type { AuthorityMap } from '../../config/model.js';
-import { globOf } from './names.js';
+import { BARE_MARKS, globOf } from './names.js';
 import { placesOf, type Place } from './places.js';
 
 /** A publication of a name by a source. Several sources may publish the same content. */
@@ -68,11 +68,18 @@ export class History {
   readonly #pasts = new Map<string, Past>();
   readonly #byMark = new Map<number, Publication[]>();
   readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
+  readonly #bare = new Map<string, { readonly fromMs: number; readonly untilMs: number }>();
   #hasDenials = false;
-  #nextMark = 0;
+  readonly #markStep: number;
+  #lastMark = 0;
+
+  /** @param hasEndpoints may assignments have endpoints? See `lacksEndpoints` in names.ts */
+  constructor(hasEndpoints = true) {
+    this.#markStep = hasEndpoints ? 1 : BARE_MARKS;
+  }
 
   newMark(): number {
-    return ++this.#nextMark;
+    return (this.#lastMark += this.#markStep);
   }
 
   // ---- recording ----------------------------------------------------------------------------
@@ -160,6 +167,16 @@ export class History {
   noteReleased(source: string, nowMs: number): void {
     const last = this.#past(source).denials.at(-1);
     if (last) last.untilMs = Math.min(last.untilMs, nowMs);
+  }
+
+  /** It has started, and knows no endpoints until then. */
+  noteBare(source: string, fromMs: number, untilMs: number): void {
+    this.#bare.set(source, { fromMs, untilMs });
+  }
+
+  isBareAt(source: string, atMs: number): boolean {
+    const { fromMs, untilMs } = this.#bare.get(source) ?? { fromMs: Infinity, untilMs: 0 };
+    return fromMs <= atMs && atMs < untilMs;
   }
 
   /** A source lost its content and its streams. */

@@ -1,6 +1,6 @@
 /**
  * Servers without their full content when they start: for some seconds they are silent, report
- * everything absent, or have a few names only. The gateway's deletion guard holds for longer. Uses
+ * everything absent, have a few names only, or know no endpoints (`isBare`). The gateway's deletion guard holds for longer. Uses
  * its own dice.
  */
 import type { AuthorityMap } from '../../config/model.js';
@@ -16,11 +16,14 @@ const MARGIN_MS = 500;
 export class LateContent {
   readonly #scene: Scene;
   readonly #dice: Random;
+  /** Of later worlds: the others stay as they were. */
+  readonly #bareDice: Random;
   readonly #mostMs: number;
 
   constructor(scene: Scene) {
     this.#scene = scene;
     this.#dice = new Random(scene.spec.seed, 'late content');
+    this.#bareDice = new Random(scene.spec.seed, 'bare starts');
     this.#mostMs = Math.min(MOST_MS, leastGuardMs(scene.spec.map) - MARGIN_MS);
   }
 
@@ -47,12 +50,15 @@ export class LateContent {
     if (server.onAnnounced || server.missing) return;
     const { queue, oracle } = this.#scene;
     const kind = this.#dice.pick(['silent', 'empty', 'empty', 'few'] as const);
-    const names = kind === 'few' ? this.#dice.some(server.names, 0.3) : [];
-    const missing = { isSilent: kind === 'silent', kept: new Set(names) };
+    const isBare = this.#scene.spec.hasBareStarts && this.#bareDice.chance(0.3);
+    const names = kind === 'few' && !isBare ? this.#dice.some(server.names, 0.3) : [];
+    const missing = { isSilent: kind === 'silent' && !isBare, isBare, kept: new Set(names) };
     const ms = this.#dice.between(LEAST_MS, this.#mostMs);
-    this.#scene.log(`${server.name} starts ${kind} for ${ms} ms`);
+    this.#scene.log(`${server.name} starts ${isBare ? 'bare' : kind} for ${ms} ms`);
     server.missing = missing;
-    if (!missing.isSilent) oracle.history.noteDenying(server.name, missing.kept, queue.nowMs);
+    if (isBare) oracle.history.noteBare(server.name, queue.nowMs, queue.nowMs + ms);
+    if (!missing.isSilent && !isBare)
+      oracle.history.noteDenying(server.name, missing.kept, queue.nowMs);
     queue.after(ms, () => {
       if (server.missing === missing) this.#release(server);
     });
@@ -62,7 +68,7 @@ export class LateContent {
     if (!server.missing) return;
     const { queue, oracle } = this.#scene;
     this.#scene.log(`${server.name} has all`);
-    oracle.history.noteReleased(server.name, queue.nowMs);
+    if (!server.missing.isBare) oracle.history.noteReleased(server.name, queue.nowMs);
     server.release();
   }
 }

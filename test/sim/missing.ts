@@ -4,6 +4,8 @@ import { Random } from './random.js';
 export interface Missing {
   /** It sends no response. */
   readonly isSilent: boolean;
+  /** It has all names, and no endpoints. */
+  readonly isBare: boolean;
   /** Names that it has nevertheless. */
   readonly kept: ReadonlySet<string>;
 }

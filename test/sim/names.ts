@@ -132,6 +132,7 @@ export const isListed = (text: string): boolean => {
 // ---- payloads -------------------------------------------------------------------------------
 
 const MARK_BYTES = 10;
+const NOTHING = Buffer.alloc(0);
 /** Field 1000, which is in no table of names. */
 const MARK_HEAD = Buffer.from([0xc2, 0x3e, MARK_BYTES]);
 
@@ -146,6 +147,9 @@ export function lengthDelimited(field: number, value: Buffer): Buffer {
 
 /** `type: EDS` */
 const EDS_CLUSTER = Buffer.from([0x10, 3]);
+
+/** `endpoints` of an assignment: a locality with one endpoint. */
+const LOCALITY = Buffer.from([0x12, 2, 0x12, 0]);
 
 /** By name and reference. */
 const heads = new Map<string, Map<string, Buffer>>();
@@ -169,9 +173,30 @@ function headOf(typeUrl: string, name: string, reference: string): Buffer {
   return head;
 }
 
+/** The marks of assignments without endpoints are multiples of this: one of four, or all in worlds without endpoints. */
+export const BARE_MARKS = 4;
+
+/** Was it published without endpoints? */
+export const lacksEndpoints = (typeUrl: string, mark: number): boolean =>
+  typeUrl === EDS && mark % BARE_MARKS === 0;
+
+const localitiesOf = (typeUrl: string, mark: number): Buffer =>
+  typeUrl === EDS && !lacksEndpoints(typeUrl, mark) ? LOCALITY : NOTHING;
+
+/** The same assignment before its source knows the endpoints. */
+export const withoutEndpoints = (body: Buffer): Buffer =>
+  body.indexOf(LOCALITY) === 0 ? body.subarray(LOCALITY.length) : body;
+
+/** Has the assignment lost the endpoints that it was published with? */
+export function isBare(typeUrl: string, body: Uint8Array): boolean {
+  const localities = localitiesOf(typeUrl, markOf(body) ?? 0);
+  return localities.compare(body, 0, localities.length) !== 0;
+}
+
 export function payload(typeUrl: string, name: string, reference: string, mark: number): Buffer {
   const head = headOf(typeUrl, name, reference);
-  return Buffer.concat([head, Buffer.from(String(mark).padStart(MARK_BYTES, '0'))]);
+  const digits = Buffer.from(String(mark).padStart(MARK_BYTES, '0'));
+  return Buffer.concat([localitiesOf(typeUrl, mark), head, digits]);
 }
 
 /** @returns the mark at the end, or undefined if there is none. */
@@ -182,14 +207,15 @@ export function markOf(body: Uint8Array): number | undefined {
   return /^\d{10}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Is this the payload with this mark, name and reference? */
+/** Is this the payload with this mark, name and reference? It may be bare. */
 export function isPayload(
   body: Uint8Array,
   typeUrl: string,
   name: string,
   reference: string,
 ): boolean {
-  const head = headOf(typeUrl, name, reference);
+  const localities = isBare(typeUrl, body) ? NOTHING : localitiesOf(typeUrl, markOf(body) ?? 0);
+  const head = Buffer.concat([localities, headOf(typeUrl, name, reference)]);
   return body.length === head.length + MARK_BYTES && head.compare(body, 0, head.length) === 0;
 }
 

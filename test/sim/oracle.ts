@@ -17,6 +17,7 @@ import {
   inlineOf,
   isGlob,
   isPayload,
+  lacksEndpoints,
   markOf,
   nameText,
   partsOf,
@@ -447,6 +448,8 @@ export class Oracle {
       if (before.some((one) => this.#hidesAbsence(one))) return 'unsure';
       if (!publication) return keeps ? 'unsure' : 'nothing';
       if (publication.redirect === undefined) {
+        // To the deletion guard an assignment without endpoints is a removal, and it may keep the endpoints for ever.
+        if (keeps && lacksEndpoints(partsOf(name).typeUrl, publication.mark)) return 'unsure';
         return { publication, reference: referenceAt(publication, place) };
       }
       if (problemIn(this.map, at, publication.redirect)) return 'unsure';

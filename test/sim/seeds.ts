@@ -4,6 +4,7 @@ import {
   LATE_PARTS,
   LATEST_PARTS,
   CONTENT_PARTS,
+  ENDPOINT_PARTS,
   LIST_PARTS,
   PARTS,
   PORTION_PARTS,
@@ -149,7 +150,14 @@ const OF_LONG_RUNS: readonly SeedSpec[] = [
   plain(6004814),
 ];
 
-const AFTER_LISTS = [...CONTENT_PARTS, ...RARE_PARTS];
+/** Found with endpoints, and with sources that start without any. */
+const OF_ENDPOINTS: readonly SeedSpec[] = [
+  plain(459), // an assignment that never had endpoints seemed to show that its source had found the others
+  plain(787), // so did members that the source had not sent yet
+  plain(4783), // what the primary has stayed unknown when the endpoints of its alternative expired
+];
+
+const AFTER_LISTS = [...CONTENT_PARTS, ...RARE_PARTS, ...ENDPOINT_PARTS];
 const AFTER_RIGHTS = [...LIST_PARTS, ...AFTER_LISTS];
 const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...AFTER_RIGHTS];
 const AFTER_LATEST = [...VARIANT_PARTS, ...AFTER_SOTW_SOURCES];
@@ -164,7 +172,8 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
   ...OF_RIGHTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_RIGHTS] })),
   ...OF_LISTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_LISTS] })),
-  ...OF_LONG_RUNS,
+  ...OF_LONG_RUNS.map(({ seed, without }) => ({ seed, without: [...without, ...ENDPOINT_PARTS] })),
+  ...OF_ENDPOINTS,
 ];
 
 /** @param without features that the worlds leave out */

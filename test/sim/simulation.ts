@@ -101,7 +101,7 @@ export class Simulation implements Machine, Scene {
   readonly queue = new EventQueue(START_MS);
   readonly netDice: Random;
   readonly coreDice: Random;
-  readonly oracle = new Oracle(new History());
+  readonly oracle: Oracle;
   readonly ttls: TtlWatch | undefined;
   readonly upstreams = new Map<string, Upstream>();
   readonly instances: Instance[] = [];
@@ -122,6 +122,7 @@ export class Simulation implements Machine, Scene {
   constructor(seed: number, { onLine, switchedOff = new Set() }: RunOptions) {
     this.spec = makeWorld(seed, switchedOff);
     this.#map = this.spec.map;
+    this.oracle = new Oracle(new History(this.spec.hasEndpoints));
     this.#log = new Log(onLine);
     this.netDice = new Random(seed, 'net');
     this.coreDice = new Random(seed, 'core');
@@ -223,9 +224,10 @@ export class Simulation implements Machine, Scene {
     // Whatever works now must go on working.
     workload.publishSomeOfAll();
     lists.publishSome();
-    // The deletion guard may judge a client only now: a list told it which entries exist.
+    // The deletion guard may judge a client only now: a list told it which entries exist, or the first assignment that its
+    // source sends has no endpoints.
     const isLong = this.spec.redirects.length > 0 || (this.spec.hasLists && this.spec.hasEntries);
-    this.#runFor(60_000 + (isLong ? this.#silenceMs : 0));
+    this.#runFor(this.#guardMs + (isLong ? this.#silenceMs : 0));
     checkEnd(this);
     this.#agree();
     for (const client of this.clients) client.disconnect(false);
@@ -241,6 +243,13 @@ export class Simulation implements Machine, Scene {
     return [...this.upstreams.values()].some((server) => server.isSotw) ? ANSWERING_MS : 0;
   }
 
+  /** The deletion guard may hold deleted names back for this long. */
+  get #guardMs(): number {
+    const { authorities } = this.#map;
+    const guardsMs = [...authorities.values()].map(({ failover }) => failover.deletionGuard.waitMs);
+    return Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000));
+  }
+
   /** Sends changes to one instance only; all instances must come to agree through hints. */
   #agree(): void {
     // With rights, instances hold what their own clients may ask for.
@@ -248,10 +257,7 @@ export class Simulation implements Machine, Scene {
     const { nats } = this.peerNet;
     const dice = new Random(this.spec.seed, 'agreement');
     askForTheSame(this, dice);
-    const { authorities } = this.#map;
-    const guardsMs = [...authorities.values()].map(({ failover }) => failover.deletionGuard.waitMs);
-    // The deletion guard may hold deleted names back for this long.
-    this.#runFor(this.#silenceMs + Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000)));
+    this.#runFor(this.#silenceMs + this.#guardMs);
     checkEnd(this);
     checkDigests(this);
     const isHeard = dice.chance(0.7);

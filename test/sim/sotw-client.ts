@@ -4,7 +4,7 @@
  * new stream starts with the last accepted version. It has no transport.
  */
 import { MOST_DRIFT } from './clocks.js';
-import { checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
+import { checkKeepsEndpoints, checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
 import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { CDS, EDS, globOf, isGlob, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
@@ -455,6 +455,8 @@ export class SotwClient implements ModelClient {
     if (!wants(state, name)) return undefined;
     if (!isPlaceholder) this.hadContent.add(name);
     checkNotOlder(name, publications, before, this.#process);
+    const sent = { body, publications, process: this.#process, sentMs };
+    checkKeepsEndpoints(this.#oracle, name, sent, before, this.#connectedMs);
     // A client that sees a new resource, or new endpoints, initializes it anew without a resend.
     const renewed = before?.reference !== reference;
     const same = before && Buffer.compare(before.body, body) === 0;

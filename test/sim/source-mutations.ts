@@ -187,6 +187,38 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title: 'an assignment without endpoints shows that its source has loaded the others',
+    file: 'authorities/core/failover/group-resources.ts',
+    from: ' || !isConfirmation(projection)',
+    to: '',
+  },
+  {
+    title: 'what another source sent shows that the source in use has loaded its content',
+    file: 'authorities/core/failover/group-resources.ts',
+    from: 'if (from !== index) continue;',
+    to: '',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/lost-endpoints.test.ts',
+      title: 'what is kept from the primary does not show that the alternative has loaded the rest',
+    },
+  },
+  {
+    title: 'a collection that is not answered yet shows that its source has loaded it',
+    file: 'authorities/core/failover/group-resources.ts',
+    from: '?? contents.globOf(typeUrl, sourceName)',
+    to: '',
+  },
+  {
+    title: 'what a source has is forgotten when the endpoints before it expire',
+    file: 'authorities/core/failover/group-resources.ts',
+    from: 'if (this.#served.get(typeUrl, name)) return;',
+    to: 'this.#served.delete(typeUrl, name);',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/lost-endpoints.test.ts',
+      title: 'endpoints of another source that are held back go with their TTL (seed 4783)',
+    },
+  },
+  {
     title: 'what the guard kept goes when another client subscribes to it',
     file: 'authorities/core/failover/group-resources.ts',
     from: 'if (isKept || this.#spec.ignoreDeletion',

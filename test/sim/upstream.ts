@@ -1,5 +1,6 @@
 /** A simulated management server: what it publishes, its failures, and its streams. */
 import type { Missing } from './missing.js';
+import { EDS, partsOf, withoutEndpoints } from './names.js';
 import type { Pieces } from './pieces.js';
 import type { Resource, ServerStream, StreamPort } from './upstream-wire.js';
 
@@ -85,7 +86,9 @@ export class Upstream {
   /** The resource as the server sends it now. */
   told(name: string): Resource | undefined {
     const { missing } = this;
-    return missing && !missing.kept.has(name) ? undefined : this.#resources.get(name);
+    const resource = this.#resources.get(name);
+    if (missing?.isBare === true) return resource && withoutItsEndpoints(name, resource);
+    return missing && !missing.kept.has(name) ? undefined : resource;
   }
 
   get toldNames(): readonly string[] {
@@ -131,4 +134,12 @@ export class Upstream {
     if (!issued) this.#issued.set(peer, (issued = new Map<string, Set<string>>()));
     return issued;
   }
+}
+
+function withoutItsEndpoints(name: string, resource: Resource): Resource {
+  if (partsOf(name).typeUrl !== EDS || resource.isRedirect) return resource;
+  const body = withoutEndpoints(resource.body);
+  return body === resource.body
+    ? resource
+    : { ...resource, body, version: `${resource.version} bare` };
 }

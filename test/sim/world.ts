@@ -87,6 +87,10 @@ export interface WorldSpec {
   readonly pieces: PieceHabits;
   /** Some servers start without their full content. */
   readonly hasLateContent: boolean;
+  /** Assignments have endpoints. */
+  readonly hasEndpoints: boolean;
+  /** Some servers start without endpoints. */
+  readonly hasBareStarts: boolean;
   /**
    * Instances may start with a state file that is not their own, and clients resume in every way.
    */
@@ -199,6 +203,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     silentAbsentRoutes: dice.chance(0.3),
     sotw: flavours.settings,
     hasLateContent: startsLate(seed, has('late_content')),
+    hasEndpoints: has('endpoints'),
+    hasBareStarts: has('endpoints') && has('bare_starts'),
     hasColdStarts: has('cold_starts') && new Random(seed, 'has cold starts').chance(0.3),
     hasFallbacks: has('fallback') && new Random(seed, 'has fallbacks').chance(0.3),
     hasColdRules: has('cold_rules'),

@@ -255,7 +255,7 @@ export class FailoverGroup {
   handleChange(source: Source, change: SourceChange, nowMs: number): void {
     this.#onInput();
     if (change.kind === 'expired') {
-      this.#noteEnd(source, change);
+      this.#noteEnd(source, change, nowMs);
       return;
     }
     const inUse = this.#candidate(this.#failover.active);
@@ -263,7 +263,7 @@ export class FailoverGroup {
     if (isInUse) this.#resources.handleChange(change, nowMs);
     const { kind, endsMs } = change;
     if (kind === 'removed' ? endsMs !== undefined : kind === 'present' && !isInUse) {
-      this.#noteEnd(source, change);
+      this.#noteEnd(source, change, nowMs);
     }
   }
 
@@ -271,11 +271,12 @@ export class FailoverGroup {
    * A resource kept from a candidate is kept no longer than the TTL of that candidate allows,
    * whether the candidate is in use or not.
    */
-  #noteEnd(source: Source, { kind, typeUrl, name, endsMs }: SourceChange): void {
+  #noteEnd(source: Source, change: SourceChange, nowMs: number): void {
+    const { kind, typeUrl, name, endsMs } = change;
     this.candidates.forEach((candidate, index) => {
       if (candidate.source !== source || !hasNamesOf(candidate, name.authority)) return;
       for (const asked of candidate.mapping.toAsked(name)) {
-        if (kind === 'expired') this.#resources.handleExpired(typeUrl, asked, index);
+        if (kind === 'expired') this.#resources.handleExpired(typeUrl, asked, index, nowMs);
         else this.#resources.noteEnd(typeUrl, asked, index, endsMs);
       }
     });

@@ -12,7 +12,13 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';
 import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
-import { isSame, lacksEndpoints, withAlternatives, type Projection } from '../projection.js';
+import {
+  isConfirmation,
+  isSame,
+  lacksEndpoints,
+  withAlternatives,
+  type Projection,
+} from '../projection.js';
 import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import type { GroupLastKnown } from './last-known.js';
@@ -415,7 +421,7 @@ export class GroupResources {
     this.#continueSearch(nowMs);
     this.#takeDueRemovals(nowMs);
     for (let end = this.#leases.takeDue(nowMs); end; end = this.#leases.takeDue(nowMs)) {
-      this.#expire(end.typeUrl, end.name);
+      this.#expire(end.typeUrl, end.name, nowMs);
     }
     for (let one = this.#unanswered.takeDue(nowMs); one; one = this.#unanswered.takeDue(nowMs)) {
       // While the stream of the candidate in use is live, the per-name timeout of that source
@@ -477,12 +483,17 @@ export class GroupResources {
    * sent, and is silent about the others, one of each type (`DeltaStream`).
    */
   #confirmsNone(typeUrl: string): boolean {
-    const { source, mapping } = this.#inUse().candidate;
-    for (const { projection } of this.#served.ofType(typeUrl)) {
+    const { index, candidate } = this.#inUse();
+    const { source, mapping } = candidate;
+    const { contents } = source;
+    for (const { projection, from } of this.#served.ofType(typeUrl)) {
       const { name } = projection;
-      if (this.#removals.has(typeUrl, name)) continue;
-      const own = source.contents.subscription(typeUrl, mapping.toSource(name));
-      if (own?.status !== 'requested' && own?.status !== 'timed_out') return false;
+      if (from !== index) continue;
+      if (this.#removals.has(typeUrl, name) || !isConfirmation(projection)) continue;
+      const sourceName = mapping.toSource(name);
+      const asked =
+        contents.subscription(typeUrl, sourceName) ?? contents.globOf(typeUrl, sourceName);
+      if (asked?.status !== 'requested' && asked?.status !== 'timed_out') return false;
     }
     return true;
   }
@@ -637,13 +648,18 @@ export class GroupResources {
   }
 
   /** A TTL ran out. This is not a deletion: the deletion guard and `ignore_deletion` do not apply. */
-  handleExpired(typeUrl: string, name: ResourceName, index: number): void {
-    if (this.#served.get(typeUrl, name)?.from === index) this.#expire(typeUrl, name);
+  handleExpired(typeUrl: string, name: ResourceName, index: number, nowMs: number): void {
+    if (this.#served.get(typeUrl, name)?.from === index) this.#expire(typeUrl, name, nowMs);
   }
 
-  #expire(typeUrl: string, name: ResourceName): void {
+  #expire(typeUrl: string, name: ResourceName, nowMs: number): void {
     this.#served.delete(typeUrl, name);
     this.#removals.cancel(typeUrl, name);
+    const { source, mapping } = this.#inUse().candidate;
+    const entry = source.contents.entry(typeUrl, mapping.toSource(name));
+    // Content that was held back, since it has no endpoints.
+    if (entry) this.#serveAs(name, { entry }, nowMs);
+    if (this.#served.get(typeUrl, name)) return;
     this.#noteAnswered(typeUrl, name, false);
     this.#events.push({ kind: 'removed', typeUrl, name, status: undefined });
   }

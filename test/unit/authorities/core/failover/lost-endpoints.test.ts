@@ -98,6 +98,24 @@ t.test('if all of them stay empty, the deletion guard waits 60 s', (t) => {
 });
 
 t.test(
+  'what never had endpoints of its own does not show that the source has found others',
+  (t) => {
+    for (const isRedirect of [false, true]) {
+      const { driver, watcher, left, names, restartWithout } = start(2);
+      const other = nameOf('other');
+      if (isRedirect) driver.redirect('c', other, names[0]!, EDS);
+      else driver.server('c').set(EDS, other, empty(other));
+      driver.watch(other, watcher, EDS);
+      driver.advance(10_000);
+      restartWithout(names);
+      driver.advance(30_000);
+      t.equal(left(), 2, isRedirect ? 'a redirect' : 'an assignment without endpoints');
+    }
+    t.end();
+  },
+);
+
+t.test(
   'on a live stream it is served at once: the operator of the control plane intends it',
   (t) => {
     const { driver, left, names } = start(2);
@@ -136,7 +154,8 @@ t.test(
   },
 );
 
-t.test('a failback that would empty all assignments waits, too', (t) => {
+/** The alternative is in use, and the primary, which returns, has assignments without endpoints. */
+function startAtAlternative() {
   const names = ['1', '2'].map(nameOf);
   const driver = pair({}, {});
   for (const name of names) {
@@ -148,13 +167,58 @@ t.test('a failback that would empty all assignments waits, too', (t) => {
   for (const name of names) driver.watch(name, watcher, EDS);
   driver.advance(TRIP_MS);
   const left = (): number => names.filter((name) => holdsEndpoints(watcher, name)).length;
+  const failBack = (): void => {
+    driver.revive('c');
+    while (kindOf(driver) !== 'primary') driver.advance(1_000);
+  };
+  return { driver, watcher, names, left, failBack };
+}
+
+t.test('a failback that would empty all assignments waits, too', (t) => {
+  const { driver, left, failBack } = startAtAlternative();
   t.equal(left(), 2);
-  driver.revive('c');
-  while (kindOf(driver) !== 'primary') driver.advance(1_000);
+  failBack();
   driver.advance(30_000);
   t.equal(left(), 2);
   driver.advance(40_000);
   t.equal(left(), 0);
+  t.end();
+});
+
+t.test(
+  'what is kept from the primary does not show that the alternative has loaded the rest',
+  (t) => {
+    const { driver, left, names } = start(2);
+    const [shared = ''] = names.map(alt);
+    driver.server('o').set(EDS, shared, withEndpoints(shared, 2));
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(kindOf(driver), 'alt');
+    driver.server('o').set(EDS, shared, empty(shared));
+    driver.cut('o');
+    driver.advance(30_000);
+    t.equal(left(), 2);
+    t.end();
+  },
+);
+
+t.test('endpoints of another source that are held back go with their TTL (seed 4783)', (t) => {
+  const { driver, watcher, names, left, failBack } = startAtAlternative();
+  driver.send('o', {
+    typeUrl: EDS,
+    nonce: 'short',
+    resources: names.map((name) => ({
+      name: alt(name),
+      version: 'short',
+      ttl: { seconds: 60, nanos: 0 },
+      body: Buffer.from(withEndpoints(alt(name), 2)),
+    })),
+  });
+  failBack();
+  t.equal(left(), 2);
+  driver.advance(59_000);
+  t.equal(left(), 0);
+  t.equal(watcher.held.size, 2, 'what the primary has takes their place');
   t.end();
 });
 

@@ -24,7 +24,7 @@ const cluster = (service: string, name = clusterName): Uint8Array =>
 const assignment = (name: string, zone: string): Uint8Array =>
   encode('envoy.config.endpoint.v3.ClusterLoadAssignment', {
     cluster_name: name,
-    endpoints: [{ locality: { zone } }],
+    endpoints: [{ locality: { zone }, lb_endpoints: [{}] }],
   });
 
 function mesh(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
