@@ -44,8 +44,10 @@ export function checkKeepsEndpoints(
   if (!held || isBare(typeUrl, before.body) || lacksEndpoints(typeUrl, held.mark)) return;
   if (!now.publications.some(({ source }) => source === held.source)) return;
   if (!oracle.history.isBareAt(held.source, now.sentMs)) return;
-  // A new map may have new groups. Of a source that splits its answer, the gateway may take the rest for unchanged.
-  if (oracle.mapChangedSince(before.sentMs) || oracle.splits(held.source)) return;
+  // A new map may have new groups.
+  if (oracle.mapChangedSince(before.sentMs)) return;
+  // The gateway may take for unchanged what a source sends later, or lacks without saying so.
+  if (oracle.splits(held.source) || oracle.hidesAbsence(held)) return;
   // A redirect, or a removal that the client is not told any more, comes in between.
   const gone = {
     sinceMs: held.atMs,

@@ -445,7 +445,7 @@ export class Oracle {
       );
       const publication = place && this.history.current(place.source, place.name);
       const before = primaries.slice(0, place ? primaries.indexOf(place) : undefined);
-      if (before.some((one) => this.#hidesAbsence(one))) return 'unsure';
+      if (before.some((one) => this.hidesAbsence(one))) return 'unsure';
       if (!publication) return keeps ? 'unsure' : 'nothing';
       if (publication.redirect === undefined) {
         // To the deletion guard an assignment without endpoints is a removal, and it may keep the endpoints for ever.
@@ -495,7 +495,7 @@ export class Oracle {
     const expected = new Map<string, Way | 'nothing' | 'unsure'>();
     if (!publication?.list) {
       // Nothing says that a list is deleted that a source of the state of the world had.
-      const stays = primary !== undefined && this.#hidesAbsence(primary);
+      const stays = primary !== undefined && this.hidesAbsence(primary);
       return stays || this.keepsDeleted(list) ? 'unsure' : expected;
     }
     for (const entry of publication.list) {
@@ -525,7 +525,7 @@ export class Oracle {
   #isNeverProven(entry: string): boolean {
     if (!isGlob(entry)) return this.maySayNothing(entry);
     const places = this.history.placesIn(this.map, entry);
-    return places.some((place) => place.isPrimary && this.#hidesAbsence(place));
+    return places.some((place) => place.isPrimary && this.hidesAbsence(place));
   }
 
   /** May a name have left the list since then? */
@@ -591,7 +591,7 @@ export class Oracle {
   }
 
   /** Responses of the state of the world say nothing about names that they lack, but of two types. */
-  #hidesAbsence({ source, name }: Place): boolean {
+  hidesAbsence({ source, name }: Pick<Place, 'source' | 'name'>): boolean {
     const isSotw = this.#isSotw(source);
     const { typeUrl, entryOf } = partsOf(name);
     // A list shows which entries it lacks, and nothing shows that the list is gone.
@@ -610,7 +610,7 @@ export class Oracle {
       const { source, name } = place;
       const names = isGlob(name) ? this.history.membersEver(source, name) : [name];
       const hasAny = names.some((one) => this.history.current(source, one));
-      return !hasAny && (this.#hidesAbsence(place) || (isSoon && this.#isSotw(source)));
+      return !hasAny && (this.hidesAbsence(place) || (isSoon && this.#isSotw(source)));
     });
   }
 
