@@ -119,13 +119,15 @@ async function issueTls(t: Test) {
 /** Turns that run work at once, or have it wait for the test. */
 function scriptedTurns() {
   const waiting: (() => void)[] = [];
-  const state = { isBusy: false, charges: 0 };
+  const state = { isBusy: false, charges: 0, tickCounts: 0 };
   const run = (work: () => void): boolean => {
     if (state.isBusy) waiting.push(work);
     else work();
     return !state.isBusy;
   };
-  const turns = { charge: () => state.charges++, run, runBounded: run } as unknown as Turns;
+  const charge = (): number => state.charges++;
+  const countTicks = (): number => state.tickCounts++;
+  const turns = { charge, countTicks, run, runBounded: run } as unknown as Turns;
   return { turns, waiting, state };
 }
 
@@ -164,6 +166,7 @@ t.test('connections that become readable at once are opened in several turns', a
   for (let turn = 0; turn < 20; turn++) await setImmediate();
   waiting[0]?.();
   await until('the first is served', () => accepted[0]?.text === 'GET / HTTP/1.1\r\nmore');
+  t.equal(state.tickCounts, 1, 'its turn pays for what Node does in the next tick');
   listener.close(() => undefined);
   waiting[1]?.();
   t.equal(accepted.length, 1, 'a connection that was closed meanwhile is not opened');
