@@ -63,6 +63,7 @@ export class Turns {
   #isScheduled = false;
   /** Work of the present turn ran without waiting. */
   #hasRunAtOnce = false;
+  /** The work that runs now has asked for it. */
   #countsTicks = false;
 
   /** @param onError a piece of work threw; the others go on */
@@ -125,6 +126,7 @@ export class Turns {
     return true;
   }
 
+  /** Without a turn that follows, nothing would run what waits from now on. */
   #noteRunAtOnce(): void {
     if (this.#usedMs < NOTED_MS) return;
     this.#hasRunAtOnce = true;
@@ -143,7 +145,7 @@ export class Turns {
     this.#usedMs += ms;
   }
 
-  /** What Node does in the ticks that the present work has caused counts for this turn, too. */
+  /** Called by work while it runs: what Node does in the ticks that follow it counts for this turn, too. */
   countTicks(): void {
     this.#countsTicks = true;
   }
