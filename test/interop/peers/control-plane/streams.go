@@ -180,14 +180,23 @@ func (s *streams) forgetOneClosed() {
 func (s *streams) close(stream *recordedStream, ended error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stream.record.Open = false
-	stream.record.Ended = status.Code(ended).String()
+	stream.record.close(ended)
 }
 
+// finish ends the stream. Its record is closed at once: the goroutine that ends the RPC may run later, and a test that
+// waits for the next stream must not find this one. The caller holds the lock.
 func (r *recordedStream) finish(err error) {
+	r.record.close(err)
 	select {
 	case r.end <- err:
 	default:
+	}
+}
+
+func (r *streamRecord) close(ended error) {
+	if r.Open {
+		r.Open = false
+		r.Ended = status.Code(ended).String()
 	}
 }
 
@@ -231,6 +240,8 @@ func (r *recordedStream) SendMsg(message any) error {
 	}
 	if mode == modeDieAfterFirst {
 		err := status.Error(codes.Unavailable, "the control plane died after a response")
+		r.owner.mu.Lock()
+		defer r.owner.mu.Unlock()
 		r.finish(err)
 		return err
 	}
