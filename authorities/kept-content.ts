@@ -1,5 +1,6 @@
 /** The form of one resource on disk: a digest of the rest, the size of the header, the header as JSON, and the body. */
 import { hash } from 'node:crypto';
+import { readConstraints } from '../protos/parameter-constraints.js';
 import { bodyOf } from '../protos/resource-field.js';
 import {
   formatResourceLocator,
@@ -24,13 +25,15 @@ export interface Header {
   readonly key: string;
   readonly version: string;
   readonly alternatives?: readonly string[];
+  /** TP2, encoded, in base64. */
+  readonly constraints?: string;
 }
 
 const DIGEST_BYTES = 32;
 const HEADER_AT = DIGEST_BYTES + 4;
 
 export function encodeContent({ projection, source, run }: KeptContent): Buffer {
-  const { typeUrl, name, version, alternatives, field } = projection;
+  const { typeUrl, name, version, alternatives, field, constraints } = projection;
   const header: Header = {
     run,
     source,
@@ -38,6 +41,7 @@ export function encodeContent({ projection, source, run }: KeptContent): Buffer 
     key: name.key,
     version,
     ...(alternatives && { alternatives: alternatives.map(formatResourceLocator) }),
+    ...(constraints && { constraints: Buffer.from(constraints.bytes).toString('base64') }),
   };
   const headerBytes = Buffer.from(JSON.stringify(header));
   const size = Buffer.alloc(4);
@@ -65,7 +69,10 @@ export function decodeContent(bytes: Buffer): KeptContent | undefined {
   const { run, source, typeUrl, key, version, alternatives = [] } = header;
   const name = nameOfKey(key);
   if (!name) return undefined;
-  const read = readResource(name, typeUrl, typeUrl, bytes.subarray(bodyAtOf(bytes)));
+  const constraints = readConstraints(Buffer.from(header.constraints ?? '', 'base64'));
+  if (typeof constraints === 'string') return undefined;
+  const body = bytes.subarray(bodyAtOf(bytes));
+  const read = readResource(name, typeUrl, typeUrl, body, undefined, constraints);
   if (!read.ok || read.projection.version !== version) return undefined;
   const locators = alternatives.flatMap((text): readonly ResourceLocator[] => {
     const parsed = parseResourceLocator(text);

@@ -98,6 +98,11 @@ export interface GrpcSourceSpec {
    * default), or ignores them, so that a reconnect sends none and expects all resources (`fresh`).
    */
   readonly resume: 'trusted' | 'fresh';
+  /**
+   * Delta only. `forward`: the server knows TP2, so names with dynamic parameters are requested with them. Absent: they are requested
+   * without, and content without constraints is served.
+   */
+  readonly dynamicParameters?: 'forward';
   /** `REST` only: the time between two polls of a type (± 10 %), and the limit of each. */
   readonly rest?: { readonly refreshDelayMs: number; readonly requestTimeoutMs: number };
   /**

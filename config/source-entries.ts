@@ -62,6 +62,7 @@ const KEYS_OF_FORM: Readonly<Record<string, readonly (typeof FORMS)[number][]>> 
   timers: ['config_source', 'target'],
   node: ['config_source', 'target'],
   resume: ['config_source', 'target'],
+  dynamic_parameters: ['config_source', 'target'],
   call_credentials: ['target'],
   node_in: ['config_source', 'target'],
   forward_node: ['config_source', 'target'],
@@ -202,6 +203,7 @@ function toSpec(
   const node = readNode(entry.field('node'));
   const maxReceiveBytes = entry.field('max_receive').sizeBytes();
   const resume = readResume(entry.field('resume'), config);
+  const forwardsParameters = readIfDelta(entry.field('dynamic_parameters'), config) === 'forward';
   if (config === undefined) return undefined;
   if (config.kind === 'path') {
     refuseForFiles(entry);
@@ -213,6 +215,7 @@ function toSpec(
     ...DEFAULT_PROTOCOL,
     apiType: config.apiType,
     resume,
+    ...(forwardsParameters ? { dynamicParameters: 'forward' } : {}),
     ...(config.rest === undefined ? {} : { rest: config.rest }),
     target: config.target,
     tls: config.tls,
@@ -241,11 +244,16 @@ function readResume(
   at: Cursor,
   config: GrpcConfig | PathConfig | undefined,
 ): GrpcSourceSpec['resume'] {
+  return readIfDelta(at, config) === 'fresh' ? 'fresh' : DEFAULT_PROTOCOL.resume;
+}
+
+/** A setting that only delta sources have. */
+function readIfDelta(at: Cursor, config: GrpcConfig | PathConfig | undefined): unknown {
   const isDelta = config?.kind === 'grpc' && config.apiType.includes('DELTA');
   if (at.present && config?.kind === 'grpc' && !isDelta) {
     at.problem(`has no effect with ${config.apiType}`, 'leave it out', 'key');
   }
-  return at.value === 'fresh' ? 'fresh' : DEFAULT_PROTOCOL.resume;
+  return at.value;
 }
 
 const MAY_BE_ZERO: ReadonlySet<keyof SourceTimers> = new Set([

@@ -3,27 +3,26 @@
  *
  * Written by hand over protobufjs's Reader and Writer: a generated decoder builds an object for every
  * entry before the caller can count them, and 4 MiB of empty `Resource`s are two million objects.
- * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`. Of TP2 locators,
- * the decoder reads only the names.
+ * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`; TP2 for locators and variants.
  */
 import protobuf from 'protobufjs/minimal.js';
 import {
-  closeAt,
   countEntries,
   decode,
   decodeAtOnce,
   decodeInPortions,
   NO_BYTES,
-  readFirstString,
+  readLocator,
+  readPair,
   readResource,
   readResourceError,
   readStatus,
   fieldsOf,
   readTag,
   readText,
+  readVariantName,
   spliceResponse,
   type Chunks,
-  subReader,
   TooMany,
   wireType,
   writeErrors,
@@ -38,13 +37,15 @@ import type {
   DeltaResponse,
   ResourceError,
   RpcStatus,
+  VariantName,
   WireResource,
 } from './discovery.js';
+import { parametersIn, type ParameterizedName } from './dynamic-parameters.js';
 
 const { Writer } = protobuf;
 
-/** The fields of a response that are counted: resources, removed names, errors. */
-const DELTA_ENTRIES: ReadonlySet<number> = new Set([2, 6, 9]);
+/** The fields of a response that are counted: resources, removed names, removed variants, errors. */
+const DELTA_ENTRIES: ReadonlySet<number> = new Set([2, 6, 8, 9]);
 
 /**
  * @param maxNames most names in one request, over all its lists; more is `too_many`. As many versions are read: a client that holds
@@ -59,7 +60,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
     let errorDetail: RpcStatus | undefined;
     const subscribe: string[] = [];
     const unsubscribe: string[] = [];
-    let locators: string[] | undefined;
+    let locators: { subscribe: ParameterizedName[]; unsubscribe: ParameterizedName[] } | undefined;
     const initialVersions = new Map<string, string>();
     let versionsLeftOut = 0;
     let names = 0;
@@ -94,12 +95,11 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
           break;
         case 0x42:
           count();
-          (locators ??= []).push(readFirstString(reader));
+          (locators ??= noLocators()).subscribe.push(readLocator(reader));
           break;
         case 0x4a:
           count();
-          locators ??= [];
-          readFirstString(reader);
+          (locators ??= noLocators()).unsubscribe.push(readLocator(reader));
           break;
         default:
           reader.skipType(wireType(tag));
@@ -118,6 +118,11 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
     };
   });
 }
+
+const noLocators = (): { subscribe: ParameterizedName[]; unsubscribe: ParameterizedName[] } => ({
+  subscribe: [],
+  unsubscribe: [],
+});
 
 /**
  * @param maxResources most resources, removed names and errors in one response, counted before any
@@ -141,7 +146,9 @@ const deltaFields =
     const resources: WireResource[] = [];
     const removed: string[] = [];
     const errors: ResourceError[] = [];
-    const message = { typeUrl: '', nonce: '', systemVersion: '', resources, removed, errors };
+    const message: DeltaResponse & { typeUrl: string; nonce: string; systemVersion: string } & {
+      removedVariants?: VariantName[];
+    } = { typeUrl: '', nonce: '', systemVersion: '', resources, removed, errors };
     const readField = (tag: number): boolean => {
       switch (tag) {
         case 0x0a:
@@ -159,6 +166,9 @@ const deltaFields =
         case 0x32:
           removed.push(readText(reader));
           return true;
+        case 0x42:
+          (message.removedVariants ??= []).push(readVariantName(reader));
+          return true;
         case 0x4a:
           errors.push(readResourceError(reader));
           return true;
@@ -172,16 +182,7 @@ const deltaFields =
 
 /** @returns the number of entries left out: 1 if there are `max` others */
 function readVersionEntry(reader: FieldReader, into: Map<string, string>, max: number): number {
-  const { end } = subReader(reader);
-  let key = '';
-  let value = '';
-  while (reader.pos < end) {
-    const tag = readTag(reader);
-    if (tag === 0x0a) key = readText(reader);
-    else if (tag === 0x12) value = readText(reader);
-    else reader.skipType(wireType(tag));
-  }
-  closeAt(reader, end);
+  const [key, value] = readPair(reader);
   if (into.size >= max && !into.has(key)) return 1;
   into.set(key, value);
   return 0;
@@ -200,7 +201,18 @@ export function encodeDeltaRequest(request: DeltaRequest): Uint8Array {
   }
   if (request.responseNonce !== '') writer.uint32(0x32).string(request.responseNonce);
   if (request.errorDetail) writeStatus(writer.uint32(0x3a), request.errorDetail);
+  for (const one of request.locators?.subscribe ?? []) writeLocator(writer.uint32(0x42), one);
+  for (const one of request.locators?.unsubscribe ?? []) writeLocator(writer.uint32(0x4a), one);
   return writer.finish();
+}
+
+function writeLocator(writer: protobuf.Writer, { name, parameters }: ParameterizedName): void {
+  writer.fork().uint32(0x0a).string(name);
+  for (const [key, value] of parametersIn(parameters)) {
+    writer.uint32(0x12).fork();
+    writer.uint32(0x0a).string(key).uint32(0x12).string(value).ldelim();
+  }
+  writer.ldelim();
 }
 
 /** Encodes the ACK of a response, as clients do: without a Node or names. */
@@ -217,6 +229,7 @@ export interface DeltaResponseParts {
   /** Encoded `resources` fields, with tag and length. */
   readonly resources: readonly Buffer[];
   readonly removed: readonly string[];
+  readonly removedVariants?: readonly VariantName[];
   readonly errors: readonly ResourceError[];
 }
 
@@ -225,10 +238,13 @@ export function encodeDeltaResponse(parts: DeltaResponseParts): Chunks {
 }
 
 /** Removals and errors; most responses have neither. */
-function encodeTail({ removed, errors }: DeltaResponseParts): Uint8Array {
-  if (removed.length === 0 && errors.length === 0) return NO_BYTES;
+function encodeTail({ removed, removedVariants = [], errors }: DeltaResponseParts): Uint8Array {
+  if (removed.length + removedVariants.length + errors.length === 0) return NO_BYTES;
   const writer = Writer.create();
   for (const name of removed) writer.uint32(0x32).string(name);
+  for (const { name, constraints } of removedVariants) {
+    writer.uint32(0x42).fork().uint32(0x0a).string(name).uint32(0x12).bytes(constraints).ldelim();
+  }
   writeErrors(writer, 0x4a, errors);
   return writer.finish();
 }

@@ -4,7 +4,8 @@
  * delta-codec.ts.
  */
 import protobuf from 'protobufjs/minimal.js';
-import type { Decoded, ResourceError, RpcStatus, WireResource } from './discovery.js';
+import type { Decoded, ResourceError, RpcStatus, VariantName, WireResource } from './discovery.js';
+import { formatParameters, type ParameterizedName } from './dynamic-parameters.js';
 
 const { Reader, Writer } = protobuf;
 
@@ -179,7 +180,7 @@ export function readResourceError(reader: Reader): ResourceError {
   let status: RpcStatus = { code: 0, message: '' };
   while (reader.pos < end) {
     const tag = readTag(reader);
-    if (tag === 0x0a) name = readFirstString(reader);
+    if (tag === 0x0a) ({ name } = readVariantName(reader));
     else if (tag === 0x12) status = readStatus(reader);
     else reader.skipType(wireType(tag));
   }
@@ -187,17 +188,54 @@ export function readResourceError(reader: Reader): ResourceError {
   return { name, status };
 }
 
-/** Field 1 of a nested message, the name in TP2's `ResourceName` and `ResourceLocator`. */
-export function readFirstString(reader: Reader): string {
+/** TP2 `ResourceName`. */
+export function readVariantName(reader: Reader): VariantName {
   const { end } = subReader(reader);
-  let text = '';
+  let name = '';
+  let constraints = NO_BYTES;
   while (reader.pos < end) {
     const tag = readTag(reader);
-    if (tag === 0x0a) text = readText(reader);
+    if (tag === 0x0a) name = readText(reader);
+    else if (tag === 0x12) constraints = reader.bytes();
     else reader.skipType(wireType(tag));
   }
   closeAt(reader, end);
-  return text;
+  return { name, constraints };
+}
+
+/** They are sorted before anything counts them. A count. */
+export const MAX_PARAMETERS = 100;
+
+/** TP2 `ResourceLocator`: a name, and a map of parameters. */
+export function readLocator(reader: Reader): ParameterizedName {
+  const { end } = subReader(reader);
+  let name = '';
+  const pairs: [string, string][] = [];
+  const most = `more than ${MAX_PARAMETERS} dynamic parameters of one name`;
+  while (reader.pos < end) {
+    const tag = readTag(reader);
+    if (tag === 0x0a) name = readText(reader);
+    else if (tag === 0x12 && pairs.length === MAX_PARAMETERS) throw new TooMany(most);
+    else if (tag === 0x12) pairs.push(readPair(reader));
+    else reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+  return { name, parameters: formatParameters(pairs) };
+}
+
+/** One entry of a map of strings. */
+export function readPair(reader: Reader): [key: string, value: string] {
+  const { end } = subReader(reader);
+  let key = '';
+  let value = '';
+  while (reader.pos < end) {
+    const tag = readTag(reader);
+    if (tag === 0x0a) key = readText(reader);
+    else if (tag === 0x12) value = readText(reader);
+    else reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+  return [key, value];
 }
 
 /**
@@ -211,6 +249,7 @@ export function readResource(reader: Reader, end = subReader(reader).end): WireR
   let typeUrl = '';
   let body: Uint8Array | undefined;
   let ttlMs: number | undefined;
+  let variant: VariantName | undefined;
   while (reader.pos < end) {
     const tag = readTag(reader);
     switch (tag) {
@@ -229,15 +268,22 @@ export function readResource(reader: Reader, end = subReader(reader).end): WireR
       case 0x32:
         ttlMs = readDurationMs(reader);
         break;
+      case 0x42:
+        variant = readVariantName(reader);
+        break;
       default:
         reader.skipType(wireType(tag));
     }
   }
   closeAt(reader, end);
-  return { name, version, typeUrl, body, ttlMs };
+  if (!variant) return { name, version, typeUrl, body, ttlMs };
+  const resource = { name: variant.name, version, typeUrl, body, ttlMs };
+  return variant.constraints.length === 0
+    ? resource
+    : { ...resource, constraints: variant.constraints };
 }
 
-export const NO_BYTES = new Uint8Array(0);
+export const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 export function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } {
   const { end } = subReader(reader);

@@ -1,4 +1,5 @@
 /** The request and response messages of xDS: names and versions decoded, resource bodies opaque. */
+import type { ParameterizedName } from './dynamic-parameters.js';
 
 /** `google.rpc.Status` without details. The codes are gRPC's. */
 export interface RpcStatus {
@@ -37,8 +38,11 @@ export interface DeltaRequest {
   readonly typeUrl: string;
   readonly subscribe: readonly string[];
   readonly unsubscribe: readonly string[];
-  /** Names of the subscribed TP2 locators; absent: the request has no locator field. */
-  readonly locators?: readonly string[];
+  /** TP2 locators; absent: the request has none. */
+  readonly locators?: {
+    readonly subscribe: readonly ParameterizedName[];
+    readonly unsubscribe: readonly ParameterizedName[];
+  };
   /** Resource name → version that the sender has cached. */
   readonly initialVersions: ReadonlyMap<string, string>;
   /** How many further versions the request has, which were not read; absent: none. */
@@ -58,8 +62,8 @@ export interface SotwRequest {
   readonly typeUrl: string;
   /** All subscribed names of the type from now on. */
   readonly names: readonly string[];
-  /** Names of all subscribed TP2 locators from now on; absent: none. */
-  readonly locators?: readonly string[];
+  /** All subscribed TP2 locators from now on; absent: none. */
+  readonly locators?: readonly ParameterizedName[];
   /**
    * The encoded `resource_names`, a view of the request: copy it to keep it. Absent: they are not in one
    * piece, or there are locators.
@@ -84,6 +88,15 @@ export interface WireResource {
    */
   readonly body: Uint8Array | undefined;
   readonly ttlMs: number | undefined;
+  /** TP2: the encoded constraints of this variant (parameter-constraints.ts), a view. Absent: none. */
+  readonly constraints?: Uint8Array;
+}
+
+/** TP2 `ResourceName`: a variant of a resource. */
+export interface VariantName {
+  readonly name: string;
+  /** Encoded; empty: none. */
+  readonly constraints: Uint8Array;
 }
 
 /** TP3 `ResourceError`. */
@@ -99,6 +112,8 @@ export interface DeltaResponse {
   readonly systemVersion: string;
   readonly resources: readonly WireResource[];
   readonly removed: readonly string[];
+  /** TP2 `removed_resource_names`; absent: none. */
+  readonly removedVariants?: readonly VariantName[];
   readonly errors: readonly ResourceError[];
 }
 

@@ -1,5 +1,6 @@
 /** Membership in collections: `xdstp:` globs and the wildcard of old-style names. */
-import { scopeOfKey, wildcardKeyOf } from './old-style-name.js';
+import { keyWithParameters } from './dynamic-parameters.js';
+import { parametersOfKey, plainKeyOf, scopeOfKey, wildcardKeyOf } from './old-style-name.js';
 import type { ResourceName } from './resource-urn.js';
 
 /**
@@ -26,6 +27,8 @@ export function globKeyOf(name: ResourceName): string {
 
 /** As `globKeyOf`, of the name's key. */
 export function globKeyOfKey(key: string): string {
+  const parameters = parametersOfKey(key);
+  if (parameters !== '') return keyWithParameters(globKeyOfKey(plainKeyOf(key)), parameters);
   const scope = scopeOfKey(key);
   if (scope !== undefined) return wildcardKeyOf(scope);
   // A canonical text has its only `?` before the parameters.

@@ -1,5 +1,6 @@
 /** From a key back to its name, or to a part of it. */
-import { oldStyleName, scopeOfKey } from './old-style-name.js';
+import { readParameters, withParameters } from './dynamic-parameters.js';
+import { oldStyleName, parametersOfKey, plainKeyOf, scopeOfKey } from './old-style-name.js';
 import { nameOfLocator, parseResourceLocator } from './resource-locator.js';
 import { unescapeComponent } from './resource-name-text.js';
 import { scheme, type ResourceName } from './resource-urn.js';
@@ -9,6 +10,13 @@ const OLD_STYLE = /^\n([^\n]*)\n([^]*)$/;
 
 /** @returns undefined if no name has this key */
 export function nameOfKey(key: string): ResourceName | undefined {
+  const parameters = parametersOfKey(key);
+  if (parameters !== '') {
+    const name = nameOfKey(plainKeyOf(key));
+    return name && readParameters(parameters) !== undefined
+      ? withParameters(name, parameters)
+      : undefined;
+  }
   const [, scope, text] = OLD_STYLE.exec(key) ?? [];
   if (scope !== undefined && text !== undefined) return oldStyleName(scope, text);
   const parsed = parseResourceLocator(key);
@@ -22,6 +30,8 @@ export function nameOfKey(key: string): ResourceName | undefined {
 export function authorityOfKey(key: string): string {
   const scope = scopeOfKey(key);
   if (scope !== undefined) return scope;
-  const authority = unescapeComponent(key, scheme.length, key.indexOf('/', scheme.length), false);
+  const plain = plainKeyOf(key);
+  const end = plain.indexOf('/', scheme.length);
+  const authority = unescapeComponent(plain, scheme.length, end, false);
   return authority.ok ? authority.value : '';
 }

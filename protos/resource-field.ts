@@ -1,6 +1,7 @@
 /**
  * A resource as an encoded `resources` field of a delta response, encoded once and shared by all clients
- * (field 2 of DeltaDiscoveryResponse; Resource: version 1, resource 2, name 3).
+ * (field 2 of DeltaDiscoveryResponse; Resource: version 1, resource 2, name 3). A variant with constraints has the name in a TP2
+ * `ResourceName` instead (Resource: resource_name 8).
  *
  *   tag len | version | any | name
  *   head ------------>| tail ---->    the tail does not depend on the version
@@ -10,6 +11,9 @@ const TAG_RESOURCES = 0x12;
 const TAG_VERSION = 0x0a;
 const TAG_ANY = 0x12;
 const TAG_NAME = 0x1a;
+const TAG_VARIANT_NAME = 0x42;
+const TAG_NAME_OF_VARIANT = 0x0a;
+const TAG_CONSTRAINTS = 0x12;
 const TAG_ANY_TYPE_URL = 0x0a;
 const TAG_ANY_VALUE = 0x12;
 
@@ -49,18 +53,24 @@ function writeText(out: Buffer, tag: number, text: string, size: number, at: num
 
 const sized = (size: number): number => 1 + varintSize(size) + size;
 
-/** Encodes a resource. Copies `body`. */
+/**
+ * Encodes a resource. Copies `body`.
+ *
+ * @param constraints of a variant, encoded; absent: the resource has none
+ */
 export function encodeResourceField(
   name: string,
   version: string,
   typeUrl: string,
   body: Uint8Array,
+  constraints?: Uint8Array,
 ): ResourceField {
   const nameSize = Buffer.byteLength(name);
   const versionSize = Buffer.byteLength(version);
   const typeSize = Buffer.byteLength(typeUrl);
   const anySize = sized(typeSize) + sized(body.length);
-  const resourceSize = sized(versionSize) + sized(anySize) + sized(nameSize);
+  const variantSize = constraints && sized(nameSize) + sized(constraints.length);
+  const resourceSize = sized(versionSize) + sized(anySize) + sized(variantSize ?? nameSize);
   // The bytes are long-lived, and a slice of Node's pool would pin 8 KiB.
   const bytes = Buffer.allocUnsafeSlow(sized(resourceSize));
   bytes[0] = TAG_RESOURCES;
@@ -75,7 +85,13 @@ export function encodeResourceField(
   const bodyOffset = at;
   bytes.set(body, at);
   at += body.length;
-  writeText(bytes, TAG_NAME, name, nameSize, at);
+  if (constraints && variantSize !== undefined) {
+    bytes[at] = TAG_VARIANT_NAME;
+    at = writeVarint(bytes, variantSize, at + 1);
+    at = writeText(bytes, TAG_NAME_OF_VARIANT, name, nameSize, at);
+    bytes[at] = TAG_CONSTRAINTS;
+    bytes.set(constraints, writeVarint(bytes, constraints.length, at + 1));
+  } else writeText(bytes, TAG_NAME, name, nameSize, at);
   return { bytes, tailOffset, bodyOffset, bodyLength: body.length };
 }
 

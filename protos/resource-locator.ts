@@ -130,7 +130,9 @@ export function nameOfLocator(
 
 /** The inverse of `nameOfLocator`; undefined for a name without directives. */
 export function locatorOfName(name: ResourceName): ResourceLocator | undefined {
-  if (isOldStyle(name) || !name.key.includes('#')) return undefined;
+  // A name with dynamic parameters has no directives.
+  if (isOldStyle(name) || !name.key.includes('#') || name.parameters !== undefined)
+    return undefined;
   const parsed = parseResourceLocator(name.key);
   return parsed.ok ? parsed.value : undefined;
 }

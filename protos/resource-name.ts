@@ -5,9 +5,18 @@
 export { maxNameBytes, nameErrorCodes } from './resource-name-text.js';
 export type { NameError, NameErrorCode, Parsed } from './resource-name-text.js';
 export { isXdstp, makeResourceName, withAuthorityAndId } from './resource-urn.js';
+export { parametersIn, withParameters } from './dynamic-parameters.js';
+export type { ParameterizedName } from './dynamic-parameters.js';
+export { VariantNames } from './variant-names.js';
 export { globKeyOf, globKeyOfKey, globKeyOfText, isMemberOf } from './glob.js';
 export { authorityOfKey, nameOfKey } from './name-of-key.js';
-export { isOldStyle, oldStyleName, wireText } from './old-style-name.js';
+export {
+  isOldStyle,
+  oldStyleName,
+  parametersOfKey,
+  plainKeyOf,
+  wireText,
+} from './old-style-name.js';
 export { parseResourceName } from './resource-name-parser.js';
 export type { ContextParam, ResourceName, ResourceNameComponents } from './resource-urn.js';
 export {

@@ -40,8 +40,10 @@ export interface ResourceName {
   /** In the order of the keys' UTF-8 bytes. */
   readonly contextParams: readonly ContextParam[];
   readonly isGlob: boolean;
-  /** The canonical text and cache key. Two names have the same key iff TP1 defines them as equivalent. */
+  /** The canonical text and cache key. Two names have the same key iff TP1 defines them as equivalent, and TP2 their parameters. */
   readonly key: string;
+  /** TP2 dynamic parameters, in canonical form (dynamic-parameters.ts). Absent: none, as in nearly all names. */
+  readonly parameters?: string;
 }
 
 /**

@@ -19,7 +19,7 @@ import {
   decodeInPortions,
   readAny,
   readerOf,
-  readFirstString,
+  readLocator,
   readResource,
   readResourceError,
   readStatus,
@@ -36,6 +36,7 @@ import {
   type FieldReading,
   type Reader,
 } from './discovery-fields.js';
+import type { ParameterizedName } from './dynamic-parameters.js';
 import { ownNameOf } from './payload-names.js';
 import { TYPE_URL } from './type-urls.js';
 
@@ -59,7 +60,7 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
     // Where the encoded names begin and end; NaN: they are not in one piece.
     let namesAt = 0;
     let namesEnd = 0;
-    let locators: string[] | undefined;
+    let locators: ParameterizedName[] | undefined;
     let asked = 0;
     const count = (): void => {
       if (++asked > maxNames) throw new TooMany(`more than ${maxNames} names in one request`);
@@ -92,7 +93,7 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
           break;
         case 0x3a:
           count();
-          (locators ??= []).push(readFirstString(reader));
+          (locators ??= []).push(readLocator(reader));
           break;
         default:
           reader.skipType(wireType(tag));

@@ -10,14 +10,19 @@ import { MAX_LIST_ENTRIES } from '../../config/limits.js';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
 import { hasEndpoints } from '../../protos/load-assignment.js';
 import { referencesIn, rewritePayloadNames } from '../../protos/payload-names.js';
+import { NO_BYTES } from '../../protos/discovery-fields.js';
+import { keyWithParameters } from '../../protos/dynamic-parameters.js';
 import { isListType, readList } from '../../protos/list-collection.js';
+import type { ParameterConstraints } from '../../protos/parameter-constraints.js';
 import { readResourceLocator } from '../../protos/locator-codec.js';
 import {
   formatResourceLocator,
   isOldStyle,
   isXdstp,
   oldStyleName,
+  parametersIn,
   parseResourceLocator,
+  plainKeyOf,
   wireText,
   type ResourceLocator,
   type ResourceName,
@@ -44,6 +49,17 @@ export interface Projection {
    * primary.
    */
   readonly mapEntry?: ReferenceMapping;
+  /** TP2: the constraints with which its source sent it. Clients that requested it with parameters are sent them. */
+  readonly constraints?: ParameterConstraints;
+}
+
+/** @returns why content with these constraints is not for this name; undefined: it is */
+export function constraintProblem(
+  { parameters = '' }: ResourceName,
+  constraints: ParameterConstraints | undefined,
+): string | undefined {
+  if (!constraints || constraints.matches(parametersIn(parameters))) return undefined;
+  return `is a variant for other clients: ${constraints.text} is not met by {${parameters}}`;
 }
 
 export type Projected =
@@ -76,9 +92,9 @@ export type ReferenceMapping = (name: ResourceName) => ResourceName;
 
 const sameReference: ReferenceMapping = (name) => name;
 
-function contentHash(typeUrl: string, body: Uint8Array): string {
+function contentHash(typeUrl: string, body: Uint8Array, constraints = NO_BYTES): string {
   // In one call: a hash object costs more than the hash, and a cold start makes one for each resource.
-  const hashed = Buffer.concat([Buffer.from(`${typeUrl}\0`), body]);
+  const hashed = Buffer.concat([Buffer.from(`${typeUrl}\0`), body, constraints]);
   const text = hash('sha256', hashed, 'base64url').slice(0, 22);
   // A copy: the slice would keep the whole hash in memory, for each resource.
   return Buffer.from(text, 'latin1').toString('latin1');
@@ -97,12 +113,13 @@ export function readResource(
   bodyTypeUrl: string,
   body: Uint8Array,
   mapReference: ReferenceMapping = sameReference,
+  constraints?: ParameterConstraints,
 ): Projected {
   if (bodyTypeUrl === typeUrl) {
     // An ambiguous list: the last good one is better than a guess, which may drop half of it.
     const list = isListType(typeUrl) ? readList(body, MAX_LIST_ENTRIES) : undefined;
     if (list?.ok === false && list.code === 'ambiguous') return list;
-    const projected = project(name, typeUrl, body, mapReference);
+    const projected = project(name, typeUrl, body, mapReference, constraints);
     return projected.ok ? projected : { ok: false, reason: `cannot be read: ${projected.reason}` };
   }
   if (bodyTypeUrl === TYPE_URL.resourceLocator) return projectRedirect(name, typeUrl, body);
@@ -130,11 +147,12 @@ export function project(
   typeUrl: string,
   body: Uint8Array,
   mapReference: ReferenceMapping = sameReference,
+  constraints?: ParameterConstraints,
 ): Projected {
   const alternatives: ResourceLocator[] = [];
   const rewritten = rewritePayloadNames(typeUrl, body, {
     // The payload of an old-style name is left as the control plane wrote it.
-    ownName: isOldStyle(name) ? null : name.key,
+    ownName: isOldStyle(name) ? null : wireText(name.key),
     keepsCanonical: mapReference === sameReference,
     reference: (text) => {
       const locator = parseResourceLocator(text);
@@ -145,20 +163,33 @@ export function project(
   });
   if (!rewritten.ok) return { ok: false, reason: rewritten.error.message };
   const { value, edsName } = rewritten.value;
-  const version = contentHash(typeUrl, value);
-  const field = encodeResourceField(wireText(name.key), version, typeUrl, value);
+  const sent = name.parameters === undefined ? undefined : constraints?.bytes;
+  const version = contentHash(typeUrl, value, sent);
+  const field = encodeResourceField(wireText(name.key), version, typeUrl, value, sent);
   const edsKey = edsName === undefined ? undefined : referredKey(name, edsName);
-  const projection = { name, typeUrl, version, field, edsKey };
+  const plain = { name, typeUrl, version, field, edsKey };
+  const projection = constraints ? { ...plain, constraints } : plain;
   return {
     ok: true,
     projection: alternatives.length === 0 ? projection : { ...projection, alternatives },
   };
 }
 
-/** The key of the resource that another one refers to: an old-style reference stays in its scope. */
+/**
+ * The key of the resource that another one refers to: an old-style reference stays in its scope, and a client requests what a variant
+ * refers to with the same parameters (TP2, "Configuring Dynamic Parameters").
+ */
 function referredKey(referrer: ResourceName, text: string): string {
   const isScoped = isOldStyle(referrer) && !isXdstp(text);
-  return isScoped ? oldStyleName(referrer.authority, text).key : text;
+  const key = isScoped ? oldStyleName(referrer.authority, text).key : text;
+  return keyWithParameters(key, referrer.parameters);
+}
+
+/** The same variant (TP2) for another set of parameters: the bytes are the same. */
+export function forParameters(variant: Projection, name: ResourceName): Projection {
+  const { edsKey } = variant;
+  const key = edsKey && keyWithParameters(plainKeyOf(edsKey), name.parameters);
+  return { ...variant, name, edsKey: key };
 }
 
 /** The keys of the resources of a type that a resource refers to. */
@@ -200,15 +231,17 @@ export function reproject(
   mapReference: ReferenceMapping = sameReference,
 ): Projected {
   // Old-style names differ in their scope only: the bytes stay.
-  if (isOldStyle(name)) {
+  const { typeUrl, redirect, constraints } = source;
+  const problem = constraintProblem(name, constraints);
+  if (problem !== undefined) return { ok: false, reason: problem };
+  if (isOldStyle(name) && !constraints) {
     const { edsKey: before } = source;
     const edsKey = before === undefined ? undefined : referredKey(name, wireText(before));
     return { ok: true, projection: { ...source, name, edsKey } };
   }
-  const { typeUrl, redirect } = source;
   const body = bodyOf(source.field);
   if (redirect) return projectRedirect(name, typeUrl, body);
-  const projected = project(name, typeUrl, body, mapReference);
+  const projected = project(name, typeUrl, body, mapReference, constraints);
   if (!projected.ok) return projected;
   // The references lost them when the source sent the resource.
   const { alternatives } = source;

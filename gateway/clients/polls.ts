@@ -15,6 +15,7 @@ import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import { INTERNAL_ERROR } from './call-statuses.js';
 import type { ClientProof, Identified, IdentifiedClient } from './client-authentication.js';
+import { locatorText } from '../core/session/asked-name.js';
 import { statusOfUnreadable } from '../core/session/request-checks.js';
 import type { PollSession } from '../core/sotw/poll-session.js';
 import type { ClientAccounts } from '../core/quotas/client-accounts.js';
@@ -217,7 +218,7 @@ export class Polls {
     const { claims } = identified;
     const token = claims === undefined ? '' : JSON.stringify(claims);
     const client = digestOf([peer.identity, token, node ?? '', ...headers]);
-    const lists = [`${names.length}`, ...names, ...locators];
+    const lists = [`${names.length}`, ...names, ...locators.map(locatorText)];
     const key = digestOf([client, service.service, peer.userAgent, ...lists]);
     const known = this.#resume(key, versionInfo);
     const refusal = known ? undefined : this.#options.refusal(account);

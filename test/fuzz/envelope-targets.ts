@@ -79,14 +79,19 @@ const deltaRequest = decoderOf(
   }),
   ({ locators, versionsLeftOut = 0, ...message }) => {
     const { subscribe, unsubscribe, initialVersions } = message;
-    assert.ok((locators?.length ?? 0) <= MAX_ENTRIES);
-    assert.ok(subscribe.length + unsubscribe.length <= MAX_ENTRIES);
+    const { subscribe: asked, unsubscribe: left } = locators ?? { subscribe: [], unsubscribe: [] };
+    const names = [subscribe, unsubscribe, asked, left].reduce(
+      (sum, { length }) => sum + length,
+      0,
+    );
+    assert.ok(names <= MAX_ENTRIES);
     assert.ok(initialVersions.size <= MAX_ENTRIES);
     assert.ok(versionsLeftOut === 0 || initialVersions.size === MAX_ENTRIES);
-    const again = decodeDeltaRequest(encodeDeltaRequest(message), MAX_ENTRIES);
+    const all = locators ? { ...message, locators } : message;
+    const again = decodeDeltaRequest(encodeDeltaRequest(all), MAX_ENTRIES);
     assert.deepEqual(again, {
       ok: true,
-      message: { ...message, node: again.ok ? again.message.node : undefined },
+      message: { ...all, node: again.ok ? again.message.node : undefined },
     });
   },
   ({ versionsLeftOut }) => versionsLeftOut === undefined,

@@ -12,6 +12,7 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import { MAX_STATUS_TEXT } from '../../protos/discovery-fields.js';
 import type { Decoded } from '../../protos/discovery.js';
+import { formatParameters } from '../../protos/dynamic-parameters.js';
 import { WIRE } from './wire.js';
 
 type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | MessageShape;
@@ -44,12 +45,25 @@ const DURATION: MessageShape = {
   message: 'Duration',
   fields: { 1: one('seconds', 'int64'), 2: one('nanos', 'int32') },
 };
-const NAME: MessageShape = { message: 'ResourceName', fields: { 1: text('name') } };
-const LOCATOR: MessageShape = { message: 'ResourceLocator', fields: { 1: text('name') } };
+/** The constraints are bytes: the decoder of responses does not parse them. */
+const NAME: MessageShape = {
+  message: 'ResourceName',
+  fields: { 1: text('name'), 2: one('constraints', 'bytes') },
+};
 const ENTRY: MessageShape = { message: 'Entry', fields: { 1: text('key'), 2: text('value') } };
+const LOCATOR: MessageShape = {
+  message: 'ResourceLocator',
+  fields: { 1: text('name'), 2: many('parameters', ENTRY) },
+};
 const RESOURCE: MessageShape = {
   message: 'Resource',
-  fields: { 1: text('version'), 2: one('resource', ANY), 3: text('name'), 6: one('ttl', DURATION) },
+  fields: {
+    1: text('version'),
+    2: one('resource', ANY),
+    3: text('name'),
+    6: one('ttl', DURATION),
+    8: one('resourceName', NAME),
+  },
 };
 const ERROR: MessageShape = {
   message: 'ResourceError',
@@ -93,6 +107,7 @@ export const RESPONSE: MessageShape = {
     4: text('typeUrl'),
     5: text('nonce'),
     6: texts('removed'),
+    8: many('removedVariants', NAME),
     9: many('errors', ERROR),
   },
 };
@@ -197,11 +212,8 @@ interface Values {
 const bytesOrNone = (value: unknown): unknown =>
   value instanceof Uint8Array && value.length > 0 ? value : undefined;
 
-/** TP2's locators: the gateway keeps the subscribed names, and omits the field if there is none. */
-const locatorsOrNone = (locators: unknown, left: unknown = []): object => {
-  const names = (locators as Values[]).map(({ name }) => name);
-  return names.length + (left as Values[]).length > 0 ? { locators: names } : {};
-};
+const pairsOf = (entries: unknown): [string, string][] =>
+  (entries as { key: string; value: string }[]).map(({ key, value }) => [key, value]);
 
 function keptText(message: string): string {
   if (message.length <= MAX_STATUS_TEXT) return message;
@@ -211,23 +223,32 @@ function keptText(message: string): string {
 const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {
   DeltaDiscoveryRequest: ({ locators, locatorsLeft, ...all }) => ({
     ...all,
-    ...locatorsOrNone(locators, locatorsLeft),
+    ...((locators as unknown[]).length + (locatorsLeft as unknown[]).length > 0 && {
+      locators: { subscribe: locators, unsubscribe: locatorsLeft },
+    }),
     node: bytesOrNone(all['node']),
-    initialVersions: Object.fromEntries(
-      (all['initialVersions'] as { key: string; value: string }[]).map(
-        ({ key, value }): [string, string] => [key, value],
-      ),
-    ),
+    initialVersions: Object.fromEntries(pairsOf(all['initialVersions'])),
   }),
   DiscoveryRequest: ({ locators, ...all }) => ({
     ...all,
-    ...locatorsOrNone(locators),
+    ...((locators as unknown[]).length > 0 && { locators }),
     node: bytesOrNone(all['node']),
   }),
-  Resource: ({ name, version, resource, ttl }) => {
+  ResourceLocator: ({ name, parameters }) => ({
+    name,
+    parameters: formatParameters(pairsOf(parameters)),
+  }),
+  DeltaDiscoveryResponse: ({ removedVariants, ...all }) => ({
+    ...all,
+    ...((removedVariants as unknown[]).length > 0 && { removedVariants }),
+  }),
+  Resource: ({ name, version, resource, ttl, resourceName }) => {
     const any = resource as Values | undefined;
+    const variant = resourceName as Values | undefined;
+    const constraints = bytesOrNone(variant?.['constraints']);
     return {
-      name,
+      ...(constraints !== undefined && { constraints }),
+      name: variant?.['name'] ?? name,
       version,
       typeUrl: any?.['typeUrl'] ?? '',
       body: any ? any['value'] : undefined,

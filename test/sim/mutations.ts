@@ -4,6 +4,7 @@
  */
 import { COLD_MUTATIONS } from './cold-mutations.js';
 import { EXTRA_MUTATIONS } from './extra-mutations.js';
+import { VARIANT_MUTATIONS } from './variant-mutations.js';
 import type { Mutation } from './mutation.js';
 
 const AUTHORITIES = 'authorities/core';
@@ -123,7 +124,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: "the payload keeps the source's name",
     file: `${AUTHORITIES}/projection.ts`,
-    from: 'ownName: isOldStyle(name) ? null : name.key,',
+    from: 'ownName: isOldStyle(name) ? null : wireText(name.key),',
     to: 'ownName: null,',
   },
   {
@@ -356,5 +357,6 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if (entry.subscribers.size >= 0) return;',
   },
   ...EXTRA_MUTATIONS,
+  ...VARIANT_MUTATIONS,
   ...COLD_MUTATIONS,
 ];

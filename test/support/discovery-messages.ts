@@ -33,6 +33,7 @@ const sotwResponseType = discovery.lookupType('DiscoveryResponse');
 sotwResponseType.add(new protobuf.Field('resource_errors', 7, 'ResourceError', 'repeated'));
 const sotwRequestType = discovery.lookupType('DiscoveryRequest');
 const resourceType = discovery.lookupType('Resource');
+const constraintsType = discovery.lookupType('DynamicParameterConstraints');
 root.resolveAll();
 
 export interface SentResource {
@@ -43,28 +44,62 @@ export interface SentResource {
   /** The type of the Any, when it differs from that of the response. */
   readonly typeUrl?: string;
   readonly ttl?: { readonly seconds: number; readonly nanos: number };
+  /** TP2: sent under a `ResourceName`. */
+  readonly constraints?: ConstraintFields;
 }
+
+/** TP2 `DynamicParameterConstraints`, with the names of the .proto file. */
+export interface ConstraintFields {
+  readonly constraint?: {
+    readonly key: string;
+    readonly value?: string;
+    readonly exists?: object;
+  };
+  readonly or_constraints?: { readonly constraints: readonly ConstraintFields[] };
+  readonly and_constraints?: { readonly constraints: readonly ConstraintFields[] };
+  readonly not_constraints?: ConstraintFields;
+}
+
+export const encodeConstraints = (fields: ConstraintFields): Uint8Array =>
+  constraintsType.encode(constraintsType.fromObject({ ...fields })).finish();
+
+/** The constraints of `key=value`. */
+export const onlyFor = (key: string, value: string): ConstraintFields => ({
+  constraint: { key, value },
+});
 
 export interface SentResponse {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly resources?: readonly SentResource[];
   readonly removed?: readonly string[];
+  readonly removedVariants?: readonly { name: string; constraints?: ConstraintFields }[];
   readonly errors?: readonly { name: string; code: number; message?: string }[];
 }
 
+const variantFields = (name: string, constraints: ConstraintFields | undefined): object => ({
+  name,
+  ...(constraints && { dynamic_parameter_constraints: constraints }),
+});
+
 export function encodeResponse(response: SentResponse): Uint8Array {
   const { typeUrl, nonce, resources = [], removed = [], errors = [] } = response;
+  const { removedVariants = [] } = response;
   const fields = {
     type_url: typeUrl,
     nonce,
-    resources: resources.map(({ name, version, body, ttl, typeUrl: inner = typeUrl }) => ({
-      name,
-      version,
-      ...(body && { resource: { type_url: inner, value: body } }),
-      ...(ttl && { ttl }),
-    })),
+    resources: resources.map(
+      ({ name, version, body, ttl, constraints, typeUrl: inner = typeUrl }) => ({
+        ...(constraints ? { resource_name: variantFields(name, constraints) } : { name }),
+        version,
+        ...(body && { resource: { type_url: inner, value: body } }),
+        ...(ttl && { ttl }),
+      }),
+    ),
     removed_resources: removed,
+    removed_resource_names: removedVariants.map(({ name, constraints }) =>
+      variantFields(name, constraints),
+    ),
     resource_errors: errors.map(({ name, code, message = '' }) => ({
       resource_name: { name },
       error_detail: { code, message },
@@ -80,9 +115,17 @@ export interface ReceivedRequest {
   readonly nodeId: string;
   readonly subscribe: readonly string[];
   readonly unsubscribe: readonly string[];
+  /** TP2. */
+  readonly locators: readonly ReceivedLocator[];
+  readonly locatorsLeft: readonly ReceivedLocator[];
   readonly initialVersions: Readonly<Record<string, string>>;
   readonly nonce: string;
   readonly error: { readonly code: number; readonly message: string } | undefined;
+}
+
+export interface ReceivedLocator {
+  readonly name: string;
+  readonly dynamic_parameters: Readonly<Record<string, string>>;
 }
 
 export function decodeRequest(bytes: Uint8Array): ReceivedRequest {
@@ -95,6 +138,8 @@ export function decodeRequest(bytes: Uint8Array): ReceivedRequest {
     type_url: string;
     resource_names_subscribe: string[];
     resource_names_unsubscribe: string[];
+    resource_locators_subscribe: ReceivedLocator[];
+    resource_locators_unsubscribe: ReceivedLocator[];
     initial_resource_versions: Record<string, string>;
     response_nonce: string;
     error_detail: { code: number; message: string } | null;
@@ -105,6 +150,8 @@ export function decodeRequest(bytes: Uint8Array): ReceivedRequest {
     nodeId: fields.node?.id ?? '',
     subscribe: fields.resource_names_subscribe,
     unsubscribe: fields.resource_names_unsubscribe,
+    locators: fields.resource_locators_subscribe,
+    locatorsLeft: fields.resource_locators_unsubscribe,
     initialVersions: fields.initial_resource_versions,
     nonce: fields.response_nonce,
     error: fields.error_detail ?? undefined,

@@ -8,19 +8,26 @@ import type { RemovalPolicy } from '../../config/model.js';
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
 import type { ResourceDirectory } from '../../gateway/core/cache/resource-cache.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { readConstraints } from '../../protos/parameter-constraints.js';
 import { encodeResourceField } from '../../protos/resource-field.js';
 import {
   isMemberOf,
   oldStyleName,
+  parametersOfKey,
   parseResourceName,
+  plainKeyOf,
   wireText,
+  withParameters,
   type ResourceName,
 } from '../../protos/resource-name.js';
+import { encodeConstraints, type ConstraintFields } from './discovery-messages.js';
 
 /**
- * @param text for an old-style name: its key, `\n{scope}\n{text}`.
+ * @param text for an old-style name: its key, `\n{scope}\n{text}`; for a name with parameters (TP2): `\t{parameters}\t{name}`.
  */
 export function nameOf(text: string): ResourceName {
+  const parameters = parametersOfKey(text);
+  if (parameters !== '') return withParameters(nameOf(plainKeyOf(text)), parameters);
   if (text.startsWith('\n')) {
     const [, scope = '', ...rest] = text.split('\n');
     return oldStyleName(scope, rest.join('\n'));
@@ -36,14 +43,18 @@ export function projectionOf(
   text: string,
   content: string,
   edsText?: string,
+  constraintFields: ConstraintFields = {},
 ): Projection {
   const name = nameOf(text);
   const edsKey = edsText === undefined ? undefined : nameOf(edsText).key;
   const body = Buffer.from(content);
-  const hash = createHash('sha256').update(`${typeUrl}\0${edsKey ?? ''}\0${content}`);
-  const version = hash.digest('base64url').slice(0, 22);
-  const field = encodeResourceField(wireText(name.key), version, typeUrl, body);
-  return { name, typeUrl, version, field, edsKey };
+  const constraints = readConstraints(encodeConstraints(constraintFields));
+  if (typeof constraints === 'string') throw new Error(constraints);
+  const said = `${typeUrl}\0${edsKey ?? ''}\0${content}${constraints?.text ?? ''}`;
+  const version = createHash('sha256').update(said).digest('base64url').slice(0, 22);
+  const own = name.parameters === undefined ? undefined : constraints?.bytes;
+  const field = encodeResourceField(wireText(name.key), version, typeUrl, body, own);
+  return { name, typeUrl, version, field, edsKey, ...(constraints && { constraints }) };
 }
 
 interface Watch {
@@ -122,8 +133,14 @@ export class FakeDirectory implements ResourceDirectory {
     );
   }
 
-  put(typeUrl: string, text: string, content: string, edsText?: string): Projection {
-    const projection = projectionOf(typeUrl, text, content, edsText);
+  put(
+    typeUrl: string,
+    text: string,
+    content: string,
+    edsText?: string,
+    constraints?: ConstraintFields,
+  ): Projection {
+    const projection = projectionOf(typeUrl, text, content, edsText, constraints);
     this.#truth.set(keyOf(typeUrl, projection.name.key), projection);
     for (const { watcher } of this.#concerned(typeUrl, projection.name)) {
       this.#tell(watcher, projection);

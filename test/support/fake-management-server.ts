@@ -1,6 +1,6 @@
 /**
  * A management server in memory, without IO or time: it takes the bytes of requests and returns the
- * bytes of responses, as a correct delta server does. The test switches its faults on.
+ * bytes of responses, as a correct delta server does. The test switches its faults on. It leaves locators (TP2) to the test.
  */
 import {
   decodeRequest,
@@ -63,7 +63,9 @@ export class FakeStream {
     for (const name of unsubscribe) this.#leave(state, name);
     const due = new Set<string>();
     const removed = new Set<string>();
-    const isFirst = request.nonce === '' && state.names.size === 0 && unsubscribe.length === 0;
+    const hasLocators = request.locators.length + request.locatorsLeft.length > 0;
+    const isFirst =
+      request.nonce === '' && state.names.size === 0 && unsubscribe.length === 0 && !hasLocators;
     const asked = subscribe.length === 0 && isFirst ? [WILDCARD] : subscribe;
     for (const name of asked) {
       state.names.add(name);

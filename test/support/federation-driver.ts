@@ -30,7 +30,7 @@ import type { RpcStatus } from '../../protos/discovery.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import { scopeOf, type NodeField } from '../../protos/node-scope.js';
-import type { ResourceName } from '../../protos/resource-name.js';
+import { withParameters, type ResourceName } from '../../protos/resource-name.js';
 import { REDIRECT, textLocatorBytes } from './collection-messages.js';
 import { nameOf } from './fake-directory.js';
 import { FakeManagementServer, type FakeStream } from './fake-management-server.js';
@@ -47,8 +47,11 @@ export const scopeOfId = (id: string): string => scopeOf({ id }, ['id']);
 
 export { nameOf };
 
-/** A name as in a client's request: with lists and directives too. */
+/** A name as in a client's request: with lists and directives too, or `env=prod xdstp://…` with dynamic parameters (TP2). */
 export function askedName(text: string, typeUrl = THING): ResourceName {
+  const [, parameters, plain] = /^(\S+=\S+) (.*)$/.exec(text) ?? [];
+  if (parameters !== undefined && plain !== undefined)
+    return withParameters(askedName(plain, typeUrl), parameters);
   if (text.startsWith('\n')) return nameOf(text);
   const asked = readAskedName(typeUrl, text);
   if (!asked.ok) throw new Error(`${text}: ${asked.status.message}`);
@@ -79,6 +82,8 @@ export interface MapSketch {
   readonly paths?: readonly string[];
   /** By source: a target other than the default one. */
   readonly targets?: Readonly<Record<string, string>>;
+  /** Sources with `dynamic_parameters: forward` (TP2). */
+  readonly variants?: readonly string[];
   /** By source: a Node of its own. */
   readonly nodes?: Readonly<Record<string, NodeSpec>>;
   readonly oldStyle?: OldStyleSketch;
@@ -104,7 +109,7 @@ function authorityOf(name: string, sketch: AuthoritySketch): AuthoritySpec {
 }
 
 export function mapOf(sketch: MapSketch): AuthorityMap {
-  const { authorities, timers, paths = [], targets = {}, nodes = {} } = sketch;
+  const { authorities, timers, paths = [], targets = {}, nodes = {}, variants = [] } = sketch;
   const specs = Object.entries(authorities).map(([name, one]) => authorityOf(name, one));
   const servedBy = (sketch.oldStyle?.servedBy ?? []).map((one, index) => ({
     ...authorityOf(`old-style/${index}`, one),
@@ -131,6 +136,7 @@ export function mapOf(sketch: MapSketch): AuthorityMap {
             maxReceiveBytes: 16 * 1024 * 1024,
             timers: { ...DEFAULT_TIMERS, ...timers },
             ...(nodes[name] ? { node: nodes[name] } : {}),
+            ...(variants.includes(name) ? { dynamicParameters: 'forward' } : {}),
           },
     );
   }

@@ -5,7 +5,7 @@
  * sources and to time.
  */
 import type { AuthoritySpec } from '../../../config/model.js';
-import type { ResourceName } from '../../../protos/resource-name.js';
+import { VariantNames, type ResourceName } from '../../../protos/resource-name.js';
 import { hasNamesOf, hasSameSource, type Candidate } from './candidate.js';
 import { statusAt, type Asked } from './candidate-content.js';
 import {
@@ -27,6 +27,7 @@ import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
 import type { NameEvent, ResourceEvent } from './resource-events.js';
 import type { TurnRoom } from './turn-room.js';
+import { withoutParameters } from '../resolution/name-mapping.js';
 import type { SourceChange } from '../sources/source-contents.js';
 import type { Source } from '../sources/source.js';
 
@@ -66,6 +67,7 @@ export class FailoverGroup {
   readonly id: string;
   readonly spec: AuthoritySpec;
   readonly candidates: readonly Candidate[];
+  readonly #variants = new VariantNames();
   readonly #onInput: () => void;
   readonly #resources: GroupResources;
   #failover: FailoverState;
@@ -96,7 +98,7 @@ export class FailoverGroup {
     this.#onInput = onInput;
     this.#room = room;
     this.spec = spec;
-    this.candidates = candidates;
+    this.candidates = candidates.map((candidate) => this.#judged(candidate));
     this.#failover = initialFailover(spec.failover);
     this.#subscribed = candidates.map(() => false);
     const inUse = (): InUse => {
@@ -105,6 +107,12 @@ export class FailoverGroup {
     };
     const ofGroup = lastKnown && new GroupLastKnown<Demand>(lastKnown, candidates);
     this.#resources = new GroupResources(spec, this.#candidate(0), inUse, room, ofGroup);
+  }
+
+  /** The source of a candidate may know no dynamic parameters. */
+  #judged(candidate: Candidate): Candidate {
+    if (candidate.source.takesParameters === true) return candidate;
+    return { ...candidate, mapping: withoutParameters(candidate.mapping, this.#variants) };
   }
 
   get failover(): FailoverState {
@@ -156,6 +164,7 @@ export class FailoverGroup {
   want(typeUrl: string, name: ResourceName, nowMs: number): void {
     this.#onInput();
     const demand = this.#resources.add(typeUrl, name, nowMs);
+    this.#variants.add(name);
     this.#lingerUntilMs = undefined;
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index]) subscribeAt(candidate, demand, this, nowMs);
@@ -178,6 +187,7 @@ export class FailoverGroup {
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index]) this.#unsubscribeAt(candidate, demand, nowMs);
     });
+    this.#variants.delete(name);
     if (this.demandCount === 0) this.#lingerUntilMs = leftMs + this.spec.failover.lingerMs;
   }
 

@@ -285,7 +285,7 @@ export class GroupResources {
       this.#serve({ entry, isDoubtful }, nowMs);
       return;
     }
-    for (const name of candidate.mapping.toAsked(change.name)) {
+    for (const name of this.#asked(change.typeUrl, candidate.mapping.toAsked(change.name))) {
       this.#handleAnswer(change, name, nowMs);
     }
   }
@@ -524,10 +524,19 @@ export class GroupResources {
   /** @returns whether what clients see has changed. */
   #serve(sent: Sent, nowMs: number): boolean {
     let changed = false;
-    for (const name of this.#inUse().candidate.mapping.toAsked(sent.entry.projection.name)) {
+    const { typeUrl, name: published } = sent.entry.projection;
+    const { mapping } = this.#inUse().candidate;
+    for (const name of this.#asked(typeUrl, mapping.toAsked(published))) {
       changed = this.#serveAs(name, sent, nowMs) || changed;
     }
     return changed;
+  }
+
+  /** Those of the names for which a source sends the same that clients request: with and without parameters (TP2), or as another type. */
+  #asked(typeUrl: string, names: readonly ResourceName[]): readonly ResourceName[] {
+    if (names.length < 2) return names;
+    const demands = this.#demands.ofType(typeUrl);
+    return names.filter((name) => demands.has(name.key) || demands.has(globKeyOf(name)));
   }
 
   /** Serves one demand only: names with the same alternative are served by their own demands. */

@@ -6,6 +6,8 @@ import type { AlternativeSpec } from '../../../config/model.js';
 import {
   oldStyleName,
   withAuthorityAndId,
+  withParameters,
+  type VariantNames,
   wireText,
   type ResourceName,
 } from '../../../protos/resource-name.js';
@@ -33,7 +35,10 @@ export const IDENTITY_MAPPING: NameMapping = {
 export function alternativeMapping(primary: string, alternative: AlternativeSpec): NameMapping {
   const { authority, fromPrefix, toPrefix } = alternative;
   const move = (name: ResourceName, to: string, from: string, into: string): ResourceName =>
-    withAuthorityAndId(name, to, into + name.id.slice(from.length));
+    withParameters(
+      withAuthorityAndId(name, to, into + name.id.slice(from.length)),
+      name.parameters ?? '',
+    );
   const back = (published: ResourceName): ResourceName =>
     published.authority === authority && published.id.startsWith(toPrefix)
       ? move(published, primary, toPrefix, fromPrefix)
@@ -57,13 +62,34 @@ export function through(first: NameMapping, then: NameMapping): NameMapping {
   };
 }
 
+/**
+ * For a source without dynamic parameters (TP2): a name is requested without them, and what comes is served to each name that differs
+ * by its parameters only. `projectedAs` judges the constraints.
+ */
+export function withoutParameters(inner: NameMapping, variants: VariantNames): NameMapping {
+  return {
+    get identity() {
+      return variants.isEmpty && inner.identity;
+    },
+    toSource: (asked) => inner.toSource(withParameters(asked, '')),
+    toAsked: (published) => {
+      const asked = inner.toAsked(published);
+      return variants.isEmpty ? asked : asked.flatMap((name) => [name, ...variants.of(name)]);
+    },
+    toReference: inner.toReference,
+  };
+}
+
+const inScope = (scope: string, { key, parameters = '' }: ResourceName): ResourceName =>
+  withParameters(oldStyleName(scope, wireText(key)), parameters);
+
 /** Maps old-style names between scopes, for a source that sends every scope the same resources. */
 export function scopeMapping(asked: string, atSource: string): NameMapping {
   if (asked === atSource) return IDENTITY_MAPPING;
   return {
     ...IDENTITY_MAPPING,
     identity: false,
-    toSource: (name) => oldStyleName(atSource, wireText(name.key)),
-    toAsked: (name) => [oldStyleName(asked, wireText(name.key))],
+    toSource: (name) => inScope(atSource, name),
+    toAsked: (name) => [inScope(asked, name)],
   };
 }

@@ -8,7 +8,13 @@
  */
 import type { ResolutionBounds } from '../../../config/limits.js';
 import { isDataError, STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
-import { globKeyOf, nameOfLocator, type ResourceName } from '../../../protos/resource-name.js';
+import {
+  globKeyOf,
+  nameOfLocator,
+  withParameters,
+  type ResourceLocator,
+  type ResourceName,
+} from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import { redirectProblem, type Hop, type HopRules } from './hops.js';
 import { reproject, type Projection } from '../projection.js';
@@ -33,6 +39,10 @@ interface Answered {
   readonly isProof: boolean;
   readonly status: RpcStatus | undefined;
 }
+
+/** The target is requested with the parameters of the name that leads to it; such a name has no directives. */
+const targetOf = ({ parameters }: ResourceName, redirect: ResourceLocator): ResourceName =>
+  parameters === undefined ? nameOfLocator(redirect) : withParameters(redirect.name, parameters);
 
 export class Redirects {
   readonly #port: LinkPort;
@@ -65,7 +75,7 @@ export class Redirects {
       if (known) this.#drop(known);
       return false;
     }
-    const target = nameOfLocator(redirect);
+    const target = targetOf(name, redirect);
     if (known?.target.key === target.key) return true;
     const link = new Link(typeUrl, name, target, this.#port, this);
     const globKey = globKeyOf(name);

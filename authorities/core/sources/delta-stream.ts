@@ -11,12 +11,19 @@ import {
   decodingDeltaResponse,
   encodeDeltaRequest,
 } from '../../../protos/delta-codec.js';
-import type { Decoded, DeltaRequest, DeltaResponse } from '../../../protos/discovery.js';
+import type {
+  Decoded,
+  DeltaRequest,
+  DeltaResponse,
+  WireResource,
+} from '../../../protos/discovery.js';
 import { isDataError } from '../../../protos/discovery.js';
 import {
   isXdstp,
   oldStyleName,
+  parametersOfKey,
   wireText,
+  type ParameterizedName,
   type ResourceName,
 } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
@@ -25,7 +32,7 @@ import { Answers } from './answers.js';
 import { FreshResume } from './fresh-resume.js';
 import { PendingNames } from './pending-names.js';
 import { MAX_REQUEST_BYTES, RequestRoom, SMALL_REQUEST_BYTES } from './request-room.js';
-import { ResourceIntake, type ResponseContext } from './resource-intake.js';
+import { ResourceIntake, type ResponseContext, type Taken } from './resource-intake.js';
 import {
   DECODED_AT_ONCE_BYTES,
   Portions,
@@ -59,6 +66,15 @@ const PARTIAL_RESPONSE_BYTES = 512 * 1_024;
 /** The wildcard in its old-style spelling. */
 const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
+
+type OneName = (name: ResourceName, context: ResponseContext) => void;
+
+/** Takes the names of one entry of a response, in portions. */
+type ByName = Generator<
+  'taking',
+  { readonly taken: Taken; readonly context: ResponseContext },
+  number
+>;
 
 export class DeltaStream implements SourceStream {
   readonly #contents: SourceContents;
@@ -289,12 +305,12 @@ export class DeltaStream implements SourceStream {
   }
 
   *#take(response: DeltaResponse, bytes: number, { nowMs, arrivedMs }: ResponseTimes): Reading {
-    const { typeUrl, resources, errors, removed } = response;
+    const { typeUrl, resources, errors } = response;
     const isLarge = bytes >= PARTIAL_RESPONSE_BYTES;
     const portions = new Portions(
       this.#options.portionBytes,
       bytes,
-      resources.length + errors.length + removed.length,
+      this.#intake.entriesIn(response),
     );
     // To decode it was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
@@ -311,30 +327,38 @@ export class DeltaStream implements SourceStream {
     const refused: Refusal[] = [];
     let { entriesAnswered } = this.#contents;
     let accepted = 0;
+    this.#intake.noteRemovals(response);
     for (const resource of resources) {
       if (portions.isFull(resource.body?.length ?? 0)) {
         this.#noteArrival(entriesAnswered, context);
         ({ entriesAnswered } = this.#contents);
         context = { ...context, nowMs: yield 'taking' };
       }
-      const { name, reason } = this.#intake.take(resource, context);
-      if (name) this.#fresh.handleNamed(typeUrl, name);
-      if (reason === undefined) accepted++;
-      else refused.push({ name: resource.name, reason });
+      let taken: Taken;
+      if (this.#contents.hasVariants) {
+        ({ taken, context } = yield* this.#takeVariant(resource, portions, context));
+      } else taken = this.#intake.take(resource, context);
+      this.#noteNamed(typeUrl, taken);
+      if (taken.reason === undefined) accepted++;
+      else refused.push({ name: resource.name, reason: taken.reason });
     }
     this.#noteArrival(entriesAnswered, context);
     const explained = new Set<string>();
     for (const { name: text, status } of errors) {
-      if (portions.isFull(text.length)) context = { ...context, nowMs: yield 'taking' };
       if (isDataError(status)) explained.add(text);
-      const { name } = this.#intake.remove(text, context, status);
-      if (name) this.#fresh.handleNamed(typeUrl, name);
+      const remove: OneName = (name, at) => {
+        this.#intake.remove(name, at, status);
+      };
+      const named = yield* this.#forEach(text, portions, context, remove);
+      ({ context } = named);
+      this.#noteNamed(typeUrl, named.taken);
     }
-    for (const text of removed) {
-      if (portions.isFull(text.length)) context = { ...context, nowMs: yield 'taking' };
+    for (const { text, remove } of this.#removalsIn(response)) {
       // The removal repeats a resource error, for clients without TP3.
       if (explained.has(text)) continue;
-      const { reason } = this.#intake.remove(text, context);
+      const named = yield* this.#forEach(text, portions, context, remove);
+      ({ context } = named);
+      const { reason } = named.taken;
       if (reason !== undefined) refused.push({ name: text, reason });
     }
     ({ nowMs } = context);
@@ -343,6 +367,52 @@ export class DeltaStream implements SourceStream {
     this.#fresh.handleResponse(typeUrl, nowMs);
     if (!isLarge) this.#settleWildcard(response, nowMs);
     return this.#finish(response, accepted, refused, context.nowMs);
+  }
+
+  /** Takes a resource for each requested name that it is for: a variant (TP2) may be for thousands of sets of parameters. */
+  *#takeVariant(resource: WireResource, portions: Portions, context: ResponseContext): ByName {
+    const variant = this.#intake.variantOf(resource, context);
+    if ('reason' in variant) return { taken: variant, context };
+    let reason: string | undefined;
+    for (const at of variant.names.keys()) {
+      if (portions.isFull(resource.constraints?.length ?? 0))
+        context = { ...context, nowMs: yield 'taking' };
+      const problem = this.#intake.takeVariant(variant, at, context);
+      reason ??= problem;
+    }
+    const { name, names } = variant;
+    return { taken: { name, names, reason }, context };
+  }
+
+  /** Does something for each requested name, with and without parameters, that a source calls by this text. */
+  *#forEach(text: string, portions: Portions, context: ResponseContext, act: OneName): ByName {
+    const named = this.#intake.named(text, context);
+    const isFull = portions.isFull(text.length);
+    if (isFull) context = { ...context, nowMs: yield 'taking' };
+    if ('reason' in named) return { taken: named, context };
+    for (const [at, name] of named.names.entries()) {
+      if (at > 0 && portions.isFull(0)) context = { ...context, nowMs: yield 'taking' };
+      act(name, context);
+    }
+    return { taken: named, context };
+  }
+
+  *#removalsIn(response: DeltaResponse): Iterable<{ text: string; remove: OneName }> {
+    const removePlain: OneName = (name, at) => {
+      this.#intake.remove(name, at);
+    };
+    for (const text of response.removed) yield { text, remove: removePlain };
+    for (const { name: text, constraints } of response.removedVariants ?? []) {
+      const remove: OneName = (name, at) => {
+        this.#intake.removeVariant(name, constraints, at);
+      };
+      yield { text, remove };
+    }
+  }
+
+  #noteNamed(typeUrl: string, { name, names }: Taken): void {
+    if (names) for (const one of names) this.#fresh.handleNamed(typeUrl, one);
+    else if (name) this.#fresh.handleNamed(typeUrl, name);
   }
 
   /** @param entriesAnswered before the resources of the response, or of its portion */
@@ -373,8 +443,10 @@ export class DeltaStream implements SourceStream {
     if (wildcard?.status !== 'requested' && wildcard?.status !== 'timed_out') return;
     // A response with xdstp names or with names that are subscribed singly does not answer the
     // wildcard.
-    const isAsked = (name: string): boolean =>
-      this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
+    const isAsked = (text: string): boolean =>
+      this.#contents
+        .asVariants(oldStyleName(oldStyle.scope, text))
+        .some((name) => this.#contents.subscription(typeUrl, name) !== undefined);
     if (resources.some(({ name }) => isXdstp(name) || isAsked(name))) return;
     // A removal may answer an earlier subscription that has since been unsubscribed.
     if (removed.length > 0) this.#answers.handleMember(wildcard, 'shared', nowMs);
@@ -427,12 +499,13 @@ export class DeltaStream implements SourceStream {
       const initialVersions = versions
         ? this.#resumeVersions(typeUrl, versions, subscriptions, nowMs)
         : NO_VERSIONS;
-      const asked = subscriptions.map(textOf);
+      const asked = subscriptions.map(({ name }) => name.key);
       // The first form of a wildcard in the protocol, which every server understands: no names. But only in the
       // first request of a type (seed 91253).
       const isFirst = !this.#acknowledgedTypes.has(typeUrl);
-      const isWildcard = isFirst && asked.length === 1 && asked[0] === WILDCARD;
-      return requestFor(typeUrl, isWildcard ? [] : asked, [], initialVersions);
+      const isWildcardAlone =
+        isFirst && subscriptions.length === 1 && subscriptions.every(isWildcard);
+      return requestFor(typeUrl, isWildcardAlone ? [] : asked, [], initialVersions);
     }
   }
 
@@ -457,11 +530,12 @@ export class DeltaStream implements SourceStream {
   }
 
   /**
-   * @returns null: the versions do not fit into the request. A part of them is of no use: a server does not report that
-   * it deleted a member whose version it does not know.
+   * @returns null: the versions do not fit into the request, or belong to variants, which it cannot tell apart (TP2). A part of them
+   * is of no use: a server does not report that it deleted a member whose version it does not know.
    */
   #heldVersions(typeUrl: string, room: RequestRoom): Map<string, string> | null {
     for (const { projection, upstreamVersion } of this.#contents.wholeEntries(typeUrl)) {
+      if (projection.name.parameters !== undefined) return null;
       if (!room.take(wireText(projection.name.key), upstreamVersion)) return null;
     }
     // Apart, since a map of so many versions costs more than to find out that they do not fit.
@@ -538,28 +612,51 @@ export class DeltaStream implements SourceStream {
   }
 }
 
-const isWildcard = (one: SourceSubscription): boolean => textOf(one) === WILDCARD;
+const isWildcard = ({ name }: SourceSubscription): boolean =>
+  name.isGlob && wireText(name.key) === WILDCARD;
 const isSingle = ({ name }: SourceSubscription): boolean => !name.isGlob;
 const textOf = ({ name }: { readonly name: ResourceName }): string => wireText(name.key);
 
+/** @param subscribe keys of names; those with parameters become locators (TP2) */
 function requestFor(
   typeUrl: string,
   subscribe: readonly string[],
   unsubscribe: readonly string[],
   initialVersions: ReadonlyMap<string, string>,
 ): DeltaRequest {
+  const isVariant = (key: string): boolean => parametersOfKey(key) !== '';
+  const hasVariants = subscribe.some(isVariant) || unsubscribe.some(isVariant);
+  const isPlain = (key: string): boolean => !isVariant(key);
   return {
     node: undefined,
     typeUrl,
-    subscribe,
-    unsubscribe,
+    subscribe: (hasVariants ? subscribe.filter(isPlain) : subscribe).map(wireText),
+    unsubscribe: (hasVariants ? unsubscribe.filter(isPlain) : unsubscribe).map(wireText),
+    ...(hasVariants && {
+      locators: {
+        subscribe: subscribe.filter(isVariant).map(locatorOfKey),
+        unsubscribe: unsubscribe.filter(isVariant).map(locatorOfKey),
+      },
+    }),
     initialVersions,
     responseNonce: '',
     errorDetail: undefined,
   };
 }
 
-function* namesOf({ resources, removed }: DeltaResponse): IterableIterator<string> {
-  for (const { name } of resources) yield name;
-  yield* removed;
+const locatorOfKey = (key: string): ParameterizedName => ({
+  name: wireText(key),
+  parameters: parametersOfKey(key),
+});
+
+/** Of variants, with their constraints: only together are they unique. */
+function* namesOf(response: DeltaResponse): IterableIterator<string> {
+  for (const { name, constraints } of response.resources)
+    yield constraints ? variantId(name, constraints) : name;
+  yield* response.removed;
+  for (const { name, constraints } of response.removedVariants ?? [])
+    yield variantId(name, constraints);
 }
+
+const variantId = (name: string, constraints: Uint8Array): string =>
+  `${name} (${Buffer.from(constraints).toString('base64')})`;

@@ -159,7 +159,8 @@ export class ManagementServer implements Source {
     const isSotw = apiType !== 'AGGREGATED_DELTA_GRPC' && apiType !== 'DELTA_GRPC';
     const { contentLimits, contentTotal } = options;
     const budget = new ContentBudget(contentLimits, contentTotal);
-    this.contents = new SourceContents(isSotw ? 'state of the world' : 'delta', budget);
+    const flavour = isSotw ? 'state of the world' : 'delta';
+    this.contents = new SourceContents(flavour, budget, this.takesParameters);
     const streamOptions = {
       portionBytes: PORTION_BYTES,
       mayRequest: (typeUrl: string) => this.#trials.mayRequest(typeUrl),
@@ -191,6 +192,10 @@ export class ManagementServer implements Source {
 
   get spec(): GrpcSourceSpec {
     return this.#options.spec;
+  }
+
+  get takesParameters(): boolean {
+    return this.spec.dynamicParameters === 'forward';
   }
 
   /** The encoded Node of its stream. */

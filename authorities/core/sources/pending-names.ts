@@ -1,5 +1,4 @@
 /** Names to subscribe, unsubscribe or request again, merged until a request may be written. */
-import { wireText } from '../../../protos/resource-name.js';
 import { RequestRoom } from './request-room.js';
 import type { SourceSubscription } from './source-contents.js';
 
@@ -16,7 +15,7 @@ interface Pending {
   readonly again: Set<string>;
 }
 
-/** The names of the next request, in their wire form. */
+/** The keys of the names of the next request. */
 export interface NamesToSend {
   readonly typeUrl: string;
   readonly asked: readonly string[];
@@ -68,9 +67,8 @@ export class PendingNames {
   take(maxBytes: number): NamesToSend | undefined {
     for (const [typeUrl, { subscribe, unsubscribe, again }] of this.#types) {
       const room = new RequestRoom(maxBytes);
-      const leftKeys = takeKeys(unsubscribe, room);
-      const left = leftKeys.map(wireText);
-      const returned = leftKeys.some((key) => subscribe.has(key) || again.has(key));
+      const left = takeKeys(unsubscribe, room);
+      const returned = left.some((key) => subscribe.has(key) || again.has(key));
       // A name that was unsubscribed and subscribed again is sent in two requests: the contents
       // forgot it, and go-control-plane resends a name only after an unsubscribe.
       if (returned || unsubscribe.size > 0) return { typeUrl, asked: [], left, added: [] };
@@ -80,7 +78,7 @@ export class PendingNames {
       if (subscribe.size === 0) asked.push(...takeKeys(again, room));
       if (subscribe.size + again.size === 0) this.#types.delete(typeUrl);
       if (asked.length + left.length === 0) continue;
-      return { typeUrl, asked: asked.map(wireText), left, added };
+      return { typeUrl, asked, left, added };
     }
     return undefined;
   }

@@ -2,11 +2,20 @@
  * Takes the resources of a response into the contents of a source, one by one: the part that delta
  * and state of the world have in common. Bulk machine over `SourceContents`.
  */
-import { isDataError, type RpcStatus, type WireResource } from '../../../protos/discovery.js';
+import {
+  isDataError,
+  type DeltaResponse,
+  type RpcStatus,
+  type WireResource,
+} from '../../../protos/discovery.js';
+import {
+  readConstraints,
+  type ParameterConstraints,
+} from '../../../protos/parameter-constraints.js';
 import { bodyOf } from '../../../protos/resource-field.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import type { Projected } from '../projection.js';
-import { readResource } from '../projection.js';
+import type { Projected, Projection } from '../projection.js';
+import { constraintProblem, forParameters, readResource } from '../projection.js';
 import type { Answers } from './answers.js';
 import { readPublishedName, type PublishedName, type PublishingRights } from './published-name.js';
 import type { SourceContents, SourceEntry, SourceSubscription } from './source-contents.js';
@@ -27,8 +36,39 @@ export interface ResponseContext {
 export interface Taken {
   /** Undefined: the source may not publish this name, or the text is not a name. */
   readonly name?: ResourceName;
+  /** The names of subscriptions that a variant was for. Absent: `name` alone. */
+  readonly names?: readonly ResourceName[];
   /** Why the gateway rejects it; undefined: accepted, or not wanted and ignored. */
   readonly reason?: string | undefined;
+}
+
+interface Refused {
+  readonly reason: string;
+}
+
+interface ReadVariant {
+  readonly name: ResourceName;
+  readonly constraints: ParameterConstraints | undefined;
+}
+
+interface Named {
+  readonly name: ResourceName;
+  readonly names: readonly ResourceName[];
+}
+
+/** The content of a resource as it was sent. */
+interface Sent {
+  readonly bodyTypeUrl: string;
+  readonly body: Uint8Array;
+  readonly constraints: ParameterConstraints | undefined;
+  /** The same response's content for another set of parameters, which may be the same. */
+  readonly like: Projection | undefined;
+}
+
+/** A variant of a resource, and the requested names that it is for. */
+export interface Variant extends ReadVariant {
+  readonly resource: WireResource;
+  readonly names: readonly ResourceName[];
 }
 
 type Admitted = Projected & { readonly unroomedBytes?: number };
@@ -52,11 +92,112 @@ export class ResourceIntake {
     this.#resend = resend;
   }
 
+  /** What a response costs, beside its bytes: each name for which something is taken or removed. A count. */
+  entriesIn({ typeUrl, resources, removed, removedVariants = [], errors }: DeltaResponse): number {
+    const named = resources.length + removed.length + removedVariants.length + errors.length;
+    if (!this.#contents.hasVariants) return named;
+    let variants = 0;
+    for (const { name } of [...resources, ...removedVariants, ...errors])
+      variants += this.#variantsOf(typeUrl, name);
+    for (const name of removed) variants += this.#variantsOf(typeUrl, name);
+    return named + variants;
+  }
+
+  #variantsOf(typeUrl: string, text: string): number {
+    const published = this.#readName(typeUrl, text);
+    return published.ok ? this.#contents.asVariants(published.name).length - 1 : 0;
+  }
+
+  /** For a source without variants. */
   take(resource: WireResource, context: ResponseContext): Taken {
-    const { typeUrl, nowMs, arrivedMs, isResync, partial } = context;
+    const read = this.#read(resource, context);
+    if ('reason' in read) return read;
+    const { name, constraints } = read;
+    const reason = constraintProblem(name, constraints);
+    return reason === undefined
+      ? this.#takeAs(name, resource, context, constraints)
+      : { name, reason };
+  }
+
+  #read(resource: WireResource, { typeUrl }: ResponseContext): ReadVariant | Refused {
     const published = this.#readName(typeUrl, resource.name);
     if (!published.ok) return { reason: published.reason };
-    const { name } = published;
+    const constraints = resource.constraints && readConstraints(resource.constraints);
+    if (typeof constraints === 'string') return { reason: `has constraints that ${constraints}` };
+    return { name: published.name, constraints };
+  }
+
+  /**
+   * The requested names that a variant (TP2) is for: each set of parameters that meets its constraints. A source may send the
+   * variants for other clients, too.
+   */
+  variantOf(resource: WireResource, context: ResponseContext): Variant | Refused {
+    const read = this.#read(resource, context);
+    if ('reason' in read) return read;
+    const { name, constraints } = read;
+    const names = this.#contents
+      .asVariants(name)
+      .filter((one) => constraintProblem(one, constraints) === undefined);
+    return { ...read, resource, names };
+  }
+
+  /**
+   * @param at the place of the name in `names`
+   * @returns why the gateway rejects it for this name
+   */
+  takeVariant({ resource, constraints, names }: Variant, at: number, context: ResponseContext) {
+    // The index is below the length.
+    const name = names[at] as ResourceName;
+    const before = names[at - 1];
+    const { typeUrl } = context;
+    const like = before && this.#contents.entry(typeUrl, before)?.projection;
+    const ambiguity = this.#ambiguity(typeUrl, name, constraints);
+    return ambiguity ?? this.#takeAs(name, resource, context, constraints, like).reason;
+  }
+
+  /**
+   * TP2, "Matching Ambiguity": a client is sent one variant. A second one that the present stream sends for it, before it removes the
+   * first, is refused.
+   */
+  #ambiguity(
+    typeUrl: string,
+    name: ResourceName,
+    constraints: ParameterConstraints | undefined,
+  ): string | undefined {
+    const subscription = this.#contents.subscription(typeUrl, name);
+    if (!subscription) return undefined;
+    const text = constraints?.text ?? '';
+    const { variant = text } = subscription;
+    subscription.variant = variant;
+    if (variant === text) return undefined;
+    subscription.isAmbiguous = true;
+    return `has two variants for {${name.parameters ?? ''}}: (${variant}) and (${text})`;
+  }
+
+  /** Notes before the resources of a response which variants it removes: a variant that replaces another is no second one. */
+  noteRemovals({ typeUrl, removed, removedVariants = [] }: DeltaResponse): void {
+    if (!this.#contents.hasVariants) return;
+    for (const text of removed) this.#noteRemoval(typeUrl, text, '');
+    for (const { name, constraints } of removedVariants)
+      this.#noteRemoval(typeUrl, name, variantText(constraints));
+  }
+
+  #noteRemoval(typeUrl: string, text: string, variant: string | undefined): void {
+    const published = this.#readName(typeUrl, text);
+    if (!published.ok) return;
+    for (const name of this.#contents.asVariants(published.name)) {
+      const subscription = this.#contents.subscription(typeUrl, name);
+      if (subscription && subscription.variant === variant) subscription.variant = undefined;
+    }
+  }
+
+  #takeAs(
+    name: ResourceName,
+    resource: WireResource,
+    { typeUrl, nowMs, arrivedMs, isResync, partial }: ResponseContext,
+    constraints: ParameterConstraints | undefined,
+    like?: Projection,
+  ): Taken {
     // Sent before the unsubscribe arrived, or never requested: ignored, and no reason for a NACK.
     if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return { name };
     const { ttlMs } = resource;
@@ -64,7 +205,8 @@ export class ResourceIntake {
     if (!resource.body) {
       return { name, reason: this.#renew(typeUrl, name, resource.version, expiresAtMs) };
     }
-    const projected = this.#admitted(name, typeUrl, resource.typeUrl, resource.body);
+    const { typeUrl: bodyTypeUrl, body } = resource;
+    const projected = this.#admitted(name, typeUrl, { bodyTypeUrl, body, constraints, like });
     if (!projected.ok) {
       const glob = this.#contents.refuse(typeUrl, name, projected.unroomedBytes);
       if (glob) this.#answers.handleMember(glob, 'part', nowMs);
@@ -87,7 +229,11 @@ export class ResourceIntake {
   }
 
   /** Reads the resource if the budget of the source has room for it. */
-  #admitted(name: ResourceName, typeUrl: string, bodyTypeUrl: string, body: Uint8Array): Admitted {
+  #admitted(
+    name: ResourceName,
+    typeUrl: string,
+    { bodyTypeUrl, body, constraints, like }: Sent,
+  ): Admitted {
     const { budget } = this.#contents;
     const held = this.#contents.entry(typeUrl, name)?.projection;
     const heldBytes = held?.field.bytes.length;
@@ -96,10 +242,16 @@ export class ResourceIntake {
     if (early !== undefined) return { ok: false, reason: early, unroomedBytes: body.length };
     // A server may resend all resources for the sake of one, so the bytes that are held are not read
     // again.
-    if (held && bodyTypeUrl === typeUrl && hasBody(held, body)) {
-      return { ok: true, projection: held };
-    }
-    const projected = readResource(name, typeUrl, bodyTypeUrl, body);
+    const isSame = (one: Projection | undefined): one is Projection =>
+      one?.constraints?.text === constraints?.text &&
+      bodyTypeUrl === typeUrl &&
+      one !== undefined &&
+      hasBody(one, body);
+    if (isSame(held)) return { ok: true, projection: held };
+    const isLike = like?.name.parameters !== undefined && isSame(like);
+    const projected: Projected = isLike
+      ? { ok: true, projection: forParameters(like, name) }
+      : readResource(name, typeUrl, bodyTypeUrl, body, undefined, constraints);
     if (!projected.ok) return projected;
     const bytes = projected.projection.field.bytes.length;
     const reason = budget.refusal(bytes, heldBytes);
@@ -138,21 +290,68 @@ export class ResourceIntake {
     return undefined;
   }
 
+  /** The requested names, with and without parameters (TP2), of what a source calls by this text. */
+  named(text: string, { typeUrl }: ResponseContext): Named | Refused {
+    const published = this.#readName(typeUrl, text);
+    if (!published.ok) return { reason: published.reason };
+    const { name } = published;
+    return { name, names: this.#contents.hasVariants ? this.#contents.asVariants(name) : [name] };
+  }
+
   /**
    * The source reports that it has no such resource, or cannot tell.
    *
    * @param status its reason, if it sent one (TP3)
    */
-  remove(text: string, { typeUrl, isResync, nowMs }: ResponseContext, status?: RpcStatus): Taken {
-    const published = this.#readName(typeUrl, text);
-    if (!published.ok) return { reason: published.reason };
-    const { name } = published;
+  remove(name: ResourceName, context: ResponseContext, status?: RpcStatus): void {
+    if (this.#contents.hasVariants && this.#hasVariant(context.typeUrl, name)) return;
+    if (status) this.#removeAs(name, context, status);
+    else this.#removeHeld(name, context);
+  }
+
+  /** Did the present stream send a variant with constraints for this name? Only its constraints remove it. */
+  #hasVariant(typeUrl: string, name: ResourceName): boolean {
+    const subscription = this.#contents.subscription(typeUrl, name);
+    if (subscription) return (subscription.variant ?? '') !== '';
+    return this.#contents.entry(typeUrl, name)?.projection.constraints !== undefined;
+  }
+
+  /** TP2 `removed_resource_names`: the source has no more a variant with these constraints. */
+  removeVariant(name: ResourceName, constraints: Uint8Array, context: ResponseContext): void {
+    const held = this.#contents.entry(context.typeUrl, name)?.projection;
+    if (held && (held.constraints?.text ?? '') === variantText(constraints))
+      this.#removeHeld(name, context);
+  }
+
+  /** If the source has another variant, which was refused, it stays until the source has answered the name again. */
+  #removeHeld(name: ResourceName, context: ResponseContext): void {
+    const subscription = this.#contents.subscription(context.typeUrl, name);
+    if (subscription?.isAmbiguous !== true) {
+      this.#removeAs(name, context);
+      return;
+    }
+    subscription.isAmbiguous = false;
+    this.#resend(subscription);
+  }
+
+  #removeAs(
+    name: ResourceName,
+    { typeUrl, isResync, nowMs }: ResponseContext,
+    status?: RpcStatus,
+  ): void {
+    const subscription = this.#contents.subscription(typeUrl, name);
+    if (subscription && subscription.variant !== undefined) subscription.variant = undefined;
     const glob = name.isGlob ? this.#contents.subscription(typeUrl, name) : undefined;
     if (status && !isDataError(status)) this.#contents.fail(typeUrl, name, status);
     else if (glob) this.#answers.handleEmpty(glob, nowMs, status);
     else this.#contents.remove(typeUrl, name, isResync, status);
-    return { name };
   }
+}
+
+/** The text of constraints by which variants are compared; of unreadable ones, which no held variant has. */
+function variantText(bytes: Uint8Array): string | undefined {
+  const constraints = readConstraints(bytes);
+  return typeof constraints === 'string' ? undefined : (constraints?.text ?? '');
 }
 
 /** Was the projection made from these bytes? Not if it lost alternatives, or is a redirect. */

@@ -411,8 +411,10 @@ export class SotwStream implements SourceStream {
     }
     for (const { name: text, status } of errors) {
       if (portions.isFull(text.length)) context = { ...context, nowMs: yield 'taking' };
-      const { name } = this.#intake.remove(text, context, status);
-      if (name) sent.add(name.key);
+      const named = this.#intake.named(text, context);
+      if ('reason' in named) continue;
+      this.#intake.remove(named.name, context, status);
+      sent.add(named.name.key);
     }
     this.#noteArrival(entriesAdded, context);
     if (isWholeInSotw(typeUrl) && !isHeartbeat(response)) {

@@ -6,7 +6,12 @@
  * are found the same way, and the members of a glob are found without a scan.
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
-import { globKeyOf, globKeyOfText, type ResourceName } from '../../../protos/resource-name.js';
+import {
+  globKeyOf,
+  globKeyOfText,
+  VariantNames,
+  type ResourceName,
+} from '../../../protos/resource-name.js';
 import { isPartialInSotw, isWholeInSotw } from '../../../protos/type-urls.js';
 import { ContentBudget, type Unroomed } from './content-budget.js';
 import { Expiries } from './expiries.js';
@@ -43,6 +48,10 @@ export interface SourceSubscription {
   wasWhole: boolean;
   /** Globs only: how many members were held when it was unsubscribed. */
   membersLeft: number;
+  /** TP2: the constraints of the variant that the present stream sent for it, as text. Absent: none was sent, or it was removed. */
+  variant?: string | undefined;
+  /** TP2: a second variant was refused, and may be all that is left when the first goes. Absent: no. */
+  isAmbiguous?: boolean;
 }
 
 /** An event about one name, for its listeners. */
@@ -82,6 +91,8 @@ export class SourceContents {
    */
   #settled: SourceChange[] = [];
   readonly #expiries = new Expiries((typeUrl, name) => this.entry(typeUrl, name)?.expiresAtMs);
+  /** The subscribed names with parameters (TP2). */
+  readonly #variants = new VariantNames();
   #subscriptions = 0;
   /** How many of them are `requested`. */
   #unanswered = 0;
@@ -91,18 +102,22 @@ export class SourceContents {
   readonly #arrivalsMs = new Map<string, number>();
   readonly #isSotw: boolean;
   readonly budget: ContentBudget;
+  readonly hasVariants: boolean;
   readonly #rejectedNames = new RejectedNames();
 
   /**
    * @param flavour of the source's protocol
    * @param budget counts what is held; `ResourceIntake` asks it before it puts a resource
+   * @param hasVariants the source may have several variants of a name (TP2)
    */
   constructor(
     flavour: 'delta' | 'state of the world' = 'delta',
     budget: ContentBudget = new ContentBudget(),
+    hasVariants = false,
   ) {
     this.#isSotw = flavour === 'state of the world';
     this.budget = budget;
+    this.hasVariants = hasVariants;
   }
 
   /**
@@ -147,6 +162,7 @@ export class SourceContents {
     const collection = this.#collection(typeUrl, globKeyOf(name));
     if (name.isGlob) collection.glob = made;
     else collection.singletons.set(name.key, made);
+    this.#variants.add(name);
     this.#subscriptions++;
     this.#unanswered++;
     return made;
@@ -183,10 +199,16 @@ export class SourceContents {
       type?.delete(globKey);
       if (type?.size === 0) this.#types.delete(typeUrl);
     }
+    this.#variants.delete(name);
     this.#subscriptions--;
     if (known.status === 'requested') this.#unanswered--;
     if (this.#subscriptions === 0) this.#expiries.clear();
     return known;
+  }
+
+  /** The name without parameters, and as it is subscribed with parameters (TP2): the names that a variant may be for. */
+  asVariants(name: ResourceName): readonly ResourceName[] {
+    return [name, ...this.#variants.of(name)];
   }
 
   subscription(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
@@ -501,6 +523,8 @@ export class SourceContents {
         this.#setStatus(subscription, 'requested');
         subscription.deadlineMs = undefined;
         subscription.lapsed = false;
+        if (subscription.variant !== undefined) subscription.variant = undefined;
+        if (subscription.isAmbiguous === true) subscription.isAmbiguous = false;
       }
     }
   }

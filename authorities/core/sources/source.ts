@@ -30,6 +30,8 @@ export interface Source {
   /** The name; for the copy of a source that serves one node group, also the name of that group. */
   readonly id: string;
   readonly contents: SourceContents;
+  /** It knows dynamic parameters (TP2). Absent: names are requested from it without. */
+  readonly takesParameters?: boolean;
   /** It has sent responses that were not read to the end yet. Absent: its content is read at once. */
   readonly isMidResponse?: boolean;
   /** It removes what the first answer on its new stream lacks, in portions. Absent: never. */

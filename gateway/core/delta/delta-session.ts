@@ -59,6 +59,15 @@ const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.typedExtensionConfig,
 ]);
 
+/** The locators of a request, among its names. */
+const withLocators = (
+  { subscribe, unsubscribe }: DeltaRequest,
+  locators: NonNullable<DeltaRequest['locators']>,
+): Pick<DeltaRequest, 'subscribe' | 'unsubscribe'> => ({
+  subscribe: [...locators.subscribe.map(locatorText), ...subscribe],
+  unsubscribe: [...locators.unsubscribe.map(locatorText), ...unsubscribe],
+});
+
 /** The last response of a stream. */
 interface SentResponse extends Pick<EncodedResponse, 'number' | 'nonce'> {
   /** Undefined: it belongs to no subscriptions. */
@@ -205,16 +214,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /** Stops after each portion of names, where `continueRequest` goes on. */
   *#changeSubscriptions(request: DeltaRequest, isFirst: boolean): IterableIterator<void> {
-    const { typeUrl, subscribe, locators = [] } = request;
+    const { typeUrl, locators } = request;
+    const { subscribe, unsubscribe } = locators ? withLocators(request, locators) : request;
     // An empty first request is a wildcard, unless the stream named a resource of the type before.
-    if (isFirst && subscribe.length === 0 && !request.locators) {
+    if (isFirst && subscribe.length === 0 && !locators) {
       this.#subscribe(typeUrl, '*', undefined);
     }
-    for (const name of locators) {
-      this.#subscribe(typeUrl, locatorText(name), undefined);
-      if (this.#portionLeft-- <= 0) yield;
-    }
-    for (const text of request.unsubscribe) {
+    for (const text of unsubscribe) {
       this.#unsubscribe(typeUrl, text);
       if (this.#portionLeft-- <= 0) yield;
     }
@@ -226,7 +232,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#clustersToCome.handleFirst(typeUrl, told, this.#portionMs);
     }
     for (const text of subscribe) {
-      this.#subscribe(typeUrl, text, resumed?.claimOf(text));
+      this.#subscribe(typeUrl, text, resumed?.claimOf(spokenName(text)));
       if (this.#portionLeft-- <= 0) yield;
     }
     if (!resumed) return;
@@ -302,12 +308,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const { name } = asked;
     const known = this.#table.find(typeUrl, name.authority);
     const isNew = known?.subscribed.has(name) !== true;
-    const full = isNew ? this.#roomRefusal(typeUrl, name) : undefined;
+    const full = isNew ? (known?.refusalOf(name) ?? this.#roomRefusal(typeUrl, name)) : undefined;
     if (full) this.#refuse(typeUrl, text, full);
     else {
       const subscriptions = this.#subscriptions(typeUrl, name.authority);
       if (isListName(typeUrl, name)) this.#table.handleList(subscriptions);
-      subscriptions.subscribe(name, text, claim);
+      subscriptions.subscribe(name, spokenName(text), claim);
     }
   }
 
@@ -637,14 +643,22 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #encode(
     typeUrl: string,
     sender: DeltaSubscriptions | undefined,
-    { pieces, removed, errors, resourceCount }: ResponseContent,
+    { pieces, removed, removedVariants, errors, resourceCount }: ResponseContent,
   ): EncodedResponse {
     this.#responses++;
     this.#asides.noteAnswered();
-    const isShared = removed.length + errors.length === 0;
+    const removals = removed.length + (removedVariants?.length ?? 0);
+    const isShared = removals + errors.length === 0;
     const parts = { kind: 'delta', parts: isShared ? pieces : [] };
     const encoded = this.#cache.responses.encode(parts, this.#lastResponse?.number ?? 0, (nonce) =>
-      encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors }),
+      encodeDeltaResponse({
+        typeUrl,
+        nonce,
+        resources: pieces,
+        removed,
+        ...(removedVariants && { removedVariants }),
+        errors,
+      }),
     );
     this.#lastResponse = { number: encoded.number, nonce: encoded.nonce, sender };
     this.#events.add({
@@ -652,7 +666,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       typeUrl,
       authority: sender?.authority ?? NO_AUTHORITY,
       resources: resourceCount,
-      removed: removed.length,
+      removed: removals,
       errors: errors.length,
       bytes: encoded.size,
     });

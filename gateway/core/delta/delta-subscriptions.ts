@@ -52,6 +52,7 @@ import {
   type NameSubscription,
   type Pass,
 } from './subscription.js';
+import { SentVariants } from './sent-variants.js';
 import { SubscribedNames } from './subscribed-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
@@ -72,6 +73,7 @@ export class DeltaSubscriptions
   readonly #silentAbsence: boolean;
   readonly subscribed = new SubscribedNames();
   readonly #names = this.subscribed.names;
+  readonly #variants: SentVariants;
   readonly #possiblyHeld = new PossiblyHeld();
   /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
   #leftNames: Map<string, LeftName> = noMap();
@@ -110,6 +112,9 @@ export class DeltaSubscriptions
     this.#owner = options.owner;
     this.#isAssignment = options.typeUrl === TYPE_URL.clusterLoadAssignment;
     this.#silentAbsence = options.silentAbsence;
+    this.#variants = new SentVariants(this.#names, (key) =>
+      this.#owner.covers(options.typeUrl, key),
+    );
   }
 
   get nameCount(): number {
@@ -187,7 +192,9 @@ export class DeltaSubscriptions
       // memory than the rest.
       const { key } = entry.name;
       const text = asked === key ? key : asked;
-      this.#names.set(key, { asked: text, entry, held, isClaim, toldAbsent, lastErrorCode });
+      const made = { asked: text, entry, held, isClaim, toldAbsent, lastErrorCode };
+      this.#names.set(key, made);
+      if (name.parameters !== undefined) this.#noteVariant(name);
     }
     this.handleNameChanged(name.key);
   }
@@ -229,6 +236,11 @@ export class DeltaSubscriptions
     this.#owner.handleClaimed(this, glob.entry.collection.glob);
   }
 
+  /** @returns why the client may not request this name with one more set of parameters (TP2); undefined: it may */
+  refusalOf(name: ResourceName): RpcStatus | undefined {
+    return this.#variants.refusalOf(name);
+  }
+
   /** Names and members with a response still due that `nameCount` does not count. */
   get owedCount(): number {
     return this.#possiblyHeld.count + this.#leftNames.size + this.#goneMembers.size;
@@ -252,6 +264,7 @@ export class DeltaSubscriptions
     const known = this.#names.get(name.key);
     if (!known) return;
     this.#names.delete(name.key);
+    this.#variants.noteLeft(name);
     this.#pending.delete(known);
     this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
@@ -452,7 +465,7 @@ export class DeltaSubscriptions
    * @returns undefined: there is nothing to send, or `isMidAnswer`, and the caller leaves the rest to another turn
    */
   takeAdditions(maxBytes: number, maxGlobs: number): ResponseContent | undefined {
-    const draft = new Draft(maxBytes, this.#owner.limit);
+    const draft = new Draft(maxBytes, this.#owner.limit, this.#variants.areKnown);
     this.#pass ??= this.#beginPass(draft);
     for (const known of this.#pass.names) {
       const next = this.#owner.limit.contentOf(known.entry.state);
@@ -512,30 +525,54 @@ export class DeltaSubscriptions
     else if (state.kind === 'error') tellError(known, state.status, draft);
     // The client holds it as a member, and removals of held resources are not sent beside additions.
     else if (this.subscribed.wentAsMember(name)) this.#noteGone(known, state.status);
-    else answerAbsent(known, state.status, this.#silentAbsence, draft);
+    else {
+      const remove = (one: NameSubscription): void => {
+        this.#variants.remove(draft, one);
+      };
+      answerAbsent(known, state.status, this.#silentAbsence, remove, draft);
+    }
   }
 
   #answerPresent(draft: Draft, known: NameSubscription, content: Projection): void {
     const { held, isClaim } = known;
     const behind = this.#isAssignment ? this.#owner.clustersBehind(content.name.key) : NO_CLUSTERS;
     const version = content.version + behind.suffix;
-    if (dutyOf('present', held, version) === 'nothing') {
+    if (dutyOf('present', held, version) === 'nothing' && this.#isSent(known, content)) {
       // The same text, in one copy for all clients.
       known.held = version;
+      this.#variants.noteSent(known, content);
       return;
     }
     // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
     if (!behind.settled && isVersionOf(held, content)) return;
     // An assignment is often sent again, since its cluster was sent.
     const mayBeNew = held === MAYBE_HELD && (isClaim || !this.#isAssignment);
+    this.#variants.replace(draft, known, content);
     this.#add(draft, content, behind.suffix, held === NOT_HELD || mayBeNew);
     known.held = version;
     known.toldAbsent = false;
     known.lastErrorCode = undefined;
   }
 
+  /** A version by itself does not tell whether a name without parameters was sent with its constraints. */
+  #isSent(known: NameSubscription, content: Projection): boolean {
+    return known.isClaim || this.#variants.isSent(known, content);
+  }
+
+  /** From the first name with parameters on, the client is sent constraints: also of the names that it has. */
+  #noteVariant(name: ResourceName): void {
+    const isFirst = !this.#variants.areKnown;
+    this.#variants.noteAsked(name);
+    if (isFirst) for (const key of this.#names.keys()) this.handleNameChanged(key);
+  }
+
   #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
     draft.add(projection, suffix, isNew);
+    this.#noteSent(projection, isNew);
+  }
+
+  #addMember(draft: Draft, projection: Projection, isNew: boolean): void {
+    draft.addMember(projection, isNew);
     this.#noteSent(projection, isNew);
   }
 
@@ -561,7 +598,7 @@ export class DeltaSubscriptions
       this.#possiblyHeld.note(collection.glob.key, name.key, { held, isClaim: false });
     }
     // Later changes are sent with the glob: never twice in one response.
-    else if (content && member.seq <= glob.sentSeq) this.#add(draft, content, '', !isHeld);
+    else if (content && member.seq <= glob.sentSeq) this.#addMember(draft, content, !isHeld);
   }
 
   /** @returns whether all members up to `untilSeq` that the client lacks are in the draft. */
@@ -590,7 +627,7 @@ export class DeltaSubscriptions
         continue;
       }
       const isUntold = held === NOT_HELD;
-      draft.add(projection, '', isUntold && member.joinedSeq > glob.certainlySentSeq);
+      draft.addMember(projection, isUntold && member.joinedSeq > glob.certainlySentSeq);
       this.#noteSent(projection, isUntold && member.joinedSeq > glob.passFromSeq);
     }
     glob.sentSeq = untilSeq;
@@ -637,14 +674,14 @@ export class DeltaSubscriptions
 
   /** Takes the next response of removals only: at most `maxNames` names and about `maxBytes`. */
   takeRemovals(maxNames: number, maxBytes: number): ResponseContent | undefined {
-    const draft = new Draft(maxBytes, this.#owner.limit);
+    const draft = new Draft(maxBytes, this.#owner.limit, this.#variants.areKnown);
     for (const [known, status] of this.#goneNames) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneNames.delete(known);
       tellError(known, status, draft);
       known.held = NOT_HELD;
       known.toldAbsent = true;
-      draft.remove(known.asked);
+      this.#variants.remove(draft, known);
     }
     for (const [key, { asked, glob }] of this.#goneMembers) {
       if (draft.removedCount >= maxNames || draft.isFull) break;

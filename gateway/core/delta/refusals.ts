@@ -55,7 +55,8 @@ export class Refusals {
   /** Takes the next chunk of errors of a type, of about `maxBytes`. */
   take(typeUrl: string, maxBytes: number): ResponseContent {
     const names = this.#byType.get(typeUrl) ?? new Map<string, RpcStatus>();
-    const errors: ResourceError[] = [];
+    // A name may be refused with several sets of parameters (TP2).
+    const errors = new Map<string, ResourceError>();
     // A client without TP3 ignores errors: the removal ends its wait for the name.
     const removed: string[] = [];
     let bytes = 0;
@@ -63,14 +64,15 @@ export class Refusals {
       if (bytes >= maxBytes) break;
       names.delete(text);
       if (isLackOfRoom(status)) this.#withoutRoom--;
-      errors.push({ name: spokenName(text), status });
+      const name = spokenName(text);
+      if (!errors.has(name)) errors.set(name, { name, status });
       // The client may hold a name for which there is no room, and is to keep it.
       if (!isLocatorText(text) && !isLackOfRoom(status)) removed.push(text);
       bytes += 2 * text.length + status.message.length;
     }
     if (names.size === 0) this.#byType.delete(typeUrl);
     this.#underWay = names.size === 0 ? undefined : typeUrl;
-    return { ...NOTHING, errors, removed };
+    return { ...NOTHING, errors: [...errors.values()], removed };
   }
 }
 

@@ -66,11 +66,12 @@ export class ResumedVersions {
     names: NameReader,
     { isPortionOver, room }: { readonly isPortionOver: () => boolean; readonly room: number },
   ): Generator<void, number> {
-    const { typeUrl, initialVersions, subscribe } = this.#request;
+    const { typeUrl, initialVersions, subscribe, locators } = this.#request;
     if (initialVersions.size === 0) return 0;
     let noted = 0;
     let leftOut = 0;
     const asked = new Set(subscribe);
+    for (const { name } of locators?.subscribe ?? []) asked.add(name);
     const globs = table.globsOf(typeUrl);
     const lists = table.listsOf(typeUrl);
     for (const [text, version] of initialVersions) {

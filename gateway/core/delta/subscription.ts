@@ -1,5 +1,6 @@
 /** A client's subscription to one name or one glob, and what was sent for it. */
 import type { RpcStatus } from '../../../protos/discovery.js';
+import type { ParameterConstraints } from '../../../protos/parameter-constraints.js';
 import { isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
 import type { Draft } from '../session/response-draft.js';
 import { LOG_START } from '../cache/change-log.js';
@@ -21,6 +22,8 @@ export interface NameSubscription {
   toldAbsent: boolean;
   /** Code of the resource error sent last; the same error is not sent twice. */
   lastErrorCode: number | undefined;
+  /** TP2: the constraints of the variant that was sent last. Absent: it had none, or the name has no parameters. */
+  constraints?: ParameterConstraints | undefined;
 }
 
 /** Subscription to a glob: a few sequence numbers, however many members it has. */
@@ -168,17 +171,20 @@ export function tellError(
 /**
  * Adds the error and the removal of a name that does not exist and the client does not hold; each
  * once.
+ *
+ * @param remove adds the removal
  */
 export function answerAbsent(
   name: NameSubscription,
   status: RpcStatus | undefined,
   silently: boolean,
+  remove: (name: NameSubscription) => void,
   draft: Draft,
 ): void {
   tellError(name, status, draft);
   if (name.toldAbsent || silently) return;
   name.toldAbsent = true;
-  draft.remove(name.asked);
+  remove(name);
 }
 
 /** Adds the error for a withheld resource. The client holds no version of it. */

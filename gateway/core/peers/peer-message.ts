@@ -5,7 +5,7 @@
  * anything.
  */
 import { isObject } from '../../../protos/json-object.js';
-import { oldStyleName, type ResourceName } from '../../../protos/resource-name.js';
+import { nameOfKey, type ResourceName } from '../../../protos/resource-name.js';
 import { readAskedName } from '../session/asked-name.js';
 
 /** One name, and its version at the sender. */
@@ -177,13 +177,10 @@ function rowFrom(value: unknown): DigestRow | undefined {
   return isRow ? { typeUrl, authority, count, hash } : undefined;
 }
 
-/** No parsed text yields the key of an old-style name, so it is split here (protos/old-style-name.ts). */
+/** No parsed text yields the key of an old-style name, or of a name with dynamic parameters. */
 function nameFromKey(typeUrl: unknown, key: unknown): ResourceName | undefined {
   if (typeof typeUrl !== 'string' || typeof key !== 'string') return undefined;
-  const scopeEnd = key.indexOf('\n', 1);
-  if (key.startsWith('\n') && scopeEnd !== -1) {
-    return oldStyleName(key.slice(1, scopeEnd), key.slice(scopeEnd + 1));
-  }
+  if (/^[\n\t]/.test(key)) return nameOfKey(key);
   const asked = readAskedName(typeUrl, key);
   return asked.ok && asked.name.key === key ? asked.name : undefined;
 }

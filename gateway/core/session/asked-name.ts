@@ -4,9 +4,12 @@ import { isListName, isListType } from '../../../protos/list-collection.js';
 import {
   escapedDirectivesOf,
   isXdstp,
+  locatorOfName,
   nameOfLocator,
   oldStyleName,
   parseResourceLocator,
+  withParameters,
+  type ParameterizedName,
   type ResourceLocator,
   type ResourceName,
 } from '../../../protos/resource-name.js';
@@ -39,23 +42,28 @@ const notServed = (message = 'only xdstp:// names and their globs are served'): 
 });
 
 /**
- * Resource locators of TP2 (a name with dynamic parameters) are kept among the names, marked with
- * half a surrogate pair. No client can send that as a name, since UTF-8 cannot encode it. Each
- * locator is refused by itself.
+ * Resource locators of TP2 are kept among the names: as the name alone without dynamic parameters, else as
+ * `{mark}{parameters}\t{name}`. The mark is half a surrogate pair. No client can send that as a name, since UTF-8 cannot encode it.
  */
 const LOCATOR_MARK = '\ud800';
+const PARAMETERS_END = '\t';
 
-export const locatorText = (name: string): string => LOCATOR_MARK + name;
+export const locatorText = ({ name, parameters }: ParameterizedName): string =>
+  parameters === '' ? name : `${LOCATOR_MARK}${parameters}${PARAMETERS_END}${name}`;
 export const isLocatorText = (text: string): boolean => text.startsWith(LOCATOR_MARK);
 
-/** The name as the client sent it, without the locator mark. */
-export const spokenName = (text: string): string => (isLocatorText(text) ? text.slice(1) : text);
+/** The name as the client sent it, without its dynamic parameters. */
+export const spokenName = (text: string): string =>
+  isLocatorText(text) ? text.slice(text.indexOf(PARAMETERS_END) + 1) : text;
 
-const LOCATORS_NOT_SERVED: AskedName = {
+const parametersOf = (text: string): string => text.slice(1, text.indexOf(PARAMETERS_END));
+
+const ONLY_NAMES: AskedName = {
   ok: false,
   status: {
     code: STATUS_CODE.unimplemented,
-    message: 'resource locators with dynamic parameters (TP2) are not supported, only names',
+    message:
+      'dynamic parameters (TP2) select a variant of one resource; collections, and names with directives, have none',
   },
 };
 
@@ -106,12 +114,20 @@ export class NameReader {
   }
 
   read(typeUrl: string, text: string): AskedName {
-    if (isLocatorText(text)) return LOCATORS_NOT_SERVED;
+    if (isLocatorText(text)) return this.#readVariant(typeUrl, text);
     // Most names are spelled canonically, so the text is the key, and other clients ask for them too.
     // An old-style text is never the key: the key has the node group, and a client must not choose it.
     const known = isXdstp(text) ? this.#knownName(typeUrl, text) : undefined;
     if (known && !mayHaveDirectives(text)) return { ok: true, name: known };
     return readAskedName(typeUrl, text, () => (this.#scope ??= this.#scopeOf()));
+  }
+
+  #readVariant(typeUrl: string, text: string): AskedName {
+    const asked = this.read(typeUrl, spokenName(text));
+    if (!asked.ok) return asked;
+    if (asked.name.isGlob || locatorOfName(asked.name)) return ONLY_NAMES;
+    const name = withParameters(asked.name, parametersOf(text));
+    return { ok: true, name: this.#knownName(typeUrl, name.key) ?? name };
   }
 }
 

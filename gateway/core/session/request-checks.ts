@@ -6,13 +6,15 @@ import {
   type RpcStatus,
   type SotwRequest,
 } from '../../../protos/discovery.js';
-import { maxLocatorBytes } from '../../../protos/resource-name.js';
+import { maxLocatorBytes, type ParameterizedName } from '../../../protos/resource-name.js';
 
 /** Characters of a client's text in an error. */
 const MAX_QUOTED = 200;
 
 /** The longest accepted text is a locator; types and versions need less. */
 const isTooLong = (text: string): boolean => text.length > maxLocatorBytes;
+const isLocatorTooLong = ({ name, parameters }: ParameterizedName): boolean =>
+  name.length + parameters.length > maxLocatorBytes;
 
 function typeRefused(typeUrl: string): string | undefined {
   if (typeUrl === '') return 'type_url is empty';
@@ -44,18 +46,18 @@ export function typedRequest<Request extends { readonly typeUrl: string }>(
 /** @returns why the request is invalid, or undefined. */
 export function sotwTextsRefused(request: SotwRequest): string | undefined {
   const { typeUrl, names, locators = [], versionInfo } = request;
-  if (names.some(isTooLong) || locators.some(isTooLong)) return 'a name is too long';
+  if (names.some(isTooLong) || locators.some(isLocatorTooLong)) return 'a name is too long';
   return isTooLong(versionInfo) ? 'version_info is too long' : typeRefused(typeUrl);
 }
 
 /** @returns why the request is invalid, or undefined. */
 export function textsRefused(request: DeltaRequest): string | undefined {
-  const { typeUrl, subscribe, unsubscribe, locators = [], initialVersions } = request;
+  const { typeUrl, subscribe, unsubscribe, locators, initialVersions } = request;
   const type = typeRefused(typeUrl);
   if (type !== undefined) return type;
-  if ([subscribe, unsubscribe, locators].some((names) => names.some(isTooLong))) {
-    return 'a name is too long';
-  }
+  if ([subscribe, unsubscribe].some((names) => names.some(isTooLong))) return 'a name is too long';
+  if (locators?.subscribe.some(isLocatorTooLong) || locators?.unsubscribe.some(isLocatorTooLong))
+    return 'a name with its parameters is too long';
   for (const [name, version] of initialVersions) {
     if (isTooLong(name) || isTooLong(version)) return 'a name or version is too long';
   }

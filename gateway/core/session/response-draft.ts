@@ -1,8 +1,15 @@
 /** Builds one response to a client from resources that are already encoded. */
 import type { Projection } from '../../../authorities/index.js';
-import type { ResourceError } from '../../../protos/discovery.js';
+import { NO_BYTES } from '../../../protos/discovery-fields.js';
+import type { ResourceError, VariantName } from '../../../protos/discovery.js';
 import { appended } from '../../../protos/empty-collections.js';
-import { withVersion } from '../../../protos/resource-field.js';
+import {
+  bodyOf,
+  encodeResourceField,
+  withVersion,
+  type ResourceField,
+} from '../../../protos/resource-field.js';
+import { wireText } from '../../../protos/resource-name.js';
 import { errorSize, type MessageLimit } from './message-limit.js';
 
 /** Contents of one response. */
@@ -10,6 +17,8 @@ export interface ResponseContent {
   readonly pieces: readonly Buffer[];
   readonly resourceCount: number;
   readonly removed: readonly string[];
+  /** Absent: none. */
+  readonly removedVariants?: readonly VariantName[];
   readonly errors: readonly ResourceError[];
   /** The response adds resources that the client did not have. */
   readonly bringsNew: boolean;
@@ -35,19 +44,27 @@ export class Draft {
   #pieces = NO_PIECES;
   /** A set: a client rejects a whole response that names a resource twice (ENVOY 9). */
   #removed: Set<string> | undefined;
+  /** By name and constraints. */
+  #removedVariants: Map<string, VariantName> | undefined;
   #errors: ResourceError[] | undefined;
   #bytes = 0;
   #resources = 0;
   #bringsNew = false;
   #isOwed = false;
 
-  constructor(maxBytes: number, limit: MessageLimit) {
+  /** Of the resources so far, where several subscriptions may bring the same one; undefined: none does. */
+  readonly #variants: Set<string> | undefined;
+
+  /** @param hasVariants the client requests names with parameters (TP2), and several of them may be for the same variant */
+  constructor(maxBytes: number, limit: MessageLimit, hasVariants = false) {
     this.#maxBytes = maxBytes;
     this.#limit = limit;
+    this.#variants = hasVariants ? new Set() : undefined;
   }
 
   get isEmpty(): boolean {
-    return this.#resources === 0 && !this.#removed && !this.#errors && !this.#isOwed;
+    const isRemoval = this.#removed !== undefined || this.#removedVariants !== undefined;
+    return this.#resources === 0 && !isRemoval && !this.#errors && !this.#isOwed;
   }
 
   get isFull(): boolean {
@@ -65,13 +82,31 @@ export class Draft {
   }
 
   get removedCount(): number {
-    return this.#removed?.size ?? 0;
+    return (this.#removed?.size ?? 0) + (this.#removedVariants?.size ?? 0);
   }
 
   add(projection: Projection, suffix: string, isNew: boolean): void {
-    const { field, version } = projection;
+    if (!this.#variants) this.#add(projection, projection.field, suffix, isNew);
+    else if (this.#isFirst(variantOf(projection)))
+      this.#add(projection, variantField(projection), suffix, isNew);
+  }
+
+  /** Of a collection: it comes without constraints, since its removal has none. */
+  addMember(projection: Projection, isNew: boolean): void {
+    if (!this.#variants || this.#isFirst(variantOf({ name: projection.name })))
+      this.#add(projection, projection.field, '', isNew);
+  }
+
+  /** Is it the first resource of the response with this name and these constraints? */
+  #isFirst(variant: string): boolean {
+    const isFirst = this.#variants?.has(variant) !== true;
+    this.#variants?.add(variant);
+    return isFirst;
+  }
+
+  #add(projection: Projection, field: ResourceField, suffix: string, isNew: boolean): void {
     if (suffix === '') this.#put(field.bytes);
-    else for (const piece of suffixed(projection, version + suffix)) this.#put(piece);
+    else for (const piece of suffixed(projection, field, suffix)) this.#put(piece);
     this.#bytes += field.bytes.length;
     this.#resources++;
     this.#bringsNew ||= isNew;
@@ -82,8 +117,16 @@ export class Draft {
   }
 
   remove(name: string): void {
+    if (this.#removedVariants?.has(idOf({ name, constraints: NO_BYTES })) === true) return;
     (this.#removed ??= new Set()).add(name);
     this.#bytes += name.length;
+  }
+
+  /** Removes a variant by its constraints (TP2); empty: the one without. */
+  removeVariant(variant: VariantName): void {
+    if (variant.constraints.length === 0) this.#removed?.delete(variant.name);
+    (this.#removedVariants ??= new Map()).set(idOf(variant), variant);
+    this.#bytes += variant.name.length + variant.constraints.length;
   }
 
   fail(error: ResourceError): void {
@@ -102,10 +145,34 @@ export class Draft {
       pieces: this.#pieces,
       resourceCount: this.#resources,
       removed: this.#removed ? [...this.#removed] : NOTHING.removed,
+      ...(this.#removedVariants && { removedVariants: [...this.#removedVariants.values()] }),
       errors: this.#errors ?? NOTHING.errors,
       bringsNew: this.#bringsNew,
     };
   }
+}
+
+const idOf = ({ name, constraints }: VariantName): string =>
+  `${name}\t${Buffer.from(constraints).toString('latin1')}`;
+
+/** What a client is sent under the same name and constraints is one resource. */
+export const variantOf = ({
+  name,
+  constraints,
+}: Pick<Projection, 'name' | 'constraints'>): string =>
+  `${wireText(name.key)}\t${constraints?.text ?? ''}`;
+
+const variantFields = new WeakMap<Projection, ResourceField>();
+
+/** The resource for a client that knows variants (TP2): with its constraints, also if its name has no parameters. */
+export function variantField(projection: Projection): ResourceField {
+  const { name, typeUrl, version, field, constraints } = projection;
+  if (!constraints || name.parameters !== undefined) return field;
+  const made =
+    variantFields.get(projection) ??
+    encodeResourceField(wireText(name.key), version, typeUrl, bodyOf(field), constraints.bytes);
+  variantFields.set(projection, made);
+  return made;
 }
 
 interface Suffixed {
@@ -114,12 +181,17 @@ interface Suffixed {
 }
 
 /** The last pieces of each assignment: clients that hold the same clusters are sent the same. */
-const lastSuffixed = new WeakMap<Projection, Suffixed>();
+const lastSuffixed = new WeakMap<ResourceField, Suffixed>();
 
-function suffixed(projection: Projection, version: string): readonly [Buffer, Buffer] {
-  const last = lastSuffixed.get(projection);
+function suffixed(
+  projection: Projection,
+  field: ResourceField,
+  suffix: string,
+): readonly [Buffer, Buffer] {
+  const version = projection.version + suffix;
+  const last = lastSuffixed.get(field);
   if (last?.version === version) return last.pieces;
-  const pieces = withVersion(projection.field, version);
-  lastSuffixed.set(projection, { version, pieces });
+  const pieces = withVersion(field, version);
+  lastSuffixed.set(field, { version, pieces });
   return pieces;
 }

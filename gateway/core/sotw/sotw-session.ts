@@ -15,11 +15,12 @@ import {
 } from '../../../protos/discovery.js';
 import { hasClientFeature } from '../../../protos/node-codec.js';
 import { bareResourceOf, wrappedResourceOf } from '../../../protos/resource-field.js';
-import type { ResourceName } from '../../../protos/resource-name.js';
+import { withParameters, type ResourceName } from '../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { mayBeGlob } from '../../../protos/glob.js';
 import { isPartialInSotw, isWholeInSotw, TYPE_URL } from '../../../protos/type-urls.js';
 import { locatorText, NameReader, type ClientScope } from '../session/asked-name.js';
+import { variantField, variantOf } from '../session/response-draft.js';
 import { ClustersToCome, hasClusterMark, SOME_CLUSTERS } from '../session/clusters-to-come.js';
 import { contentVersionOf } from '../session/holdings.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
@@ -95,6 +96,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #allSubscriptions: SotwSubscriptions[] = [];
   readonly #clustersToCome: ClustersToCome;
   #wraps = false;
+  /** The client requests names with parameters (TP2), and several of them may be for the same variant. */
+  #hasVariants = false;
   #hasNode = false;
   /** Number of the last response's nonce. */
   #lastNumber = 0;
@@ -188,9 +191,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const malformed = sotwTextsRefused(request);
     if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
     this.#firstRequestMs ??= nowMs;
+    // TP2: "Clients that populate this field must be able to handle responses where resources are wrapped".
+    if (locators) this.#hasVariants = this.#wraps = true;
     if (node && !this.#hasNode) {
       this.#hasNode = true;
-      this.#wraps = hasClientFeature(node, WRAPPER_FEATURE);
+      this.#wraps ||= hasClientFeature(node, WRAPPER_FEATURE);
     }
     const known = this.#byType.get(typeUrl);
     const types = this.#allSubscriptions.length;
@@ -550,7 +555,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { typeUrl, authority } = subscriptions;
     const { versionInfo, errors, removed } = answer;
     const segments = answer.segments.map((segment) => segment.encoded(this.#wraps));
-    const fields = answer.resources.map(({ field }) => field);
+    const all = answer.resources;
+    const fields = this.#hasVariants
+      ? distinctOf(all, subscriptions).map(variantField)
+      : all.map(({ field }) => field);
     const kind = `${this.#wraps ? 'wrapped' : 'bare'} ${versionInfo}`;
     const encoded = this.#cache.responses.encode(
       { kind, parts: errors.length === 0 ? [...segments, ...fields] : [] },
@@ -577,6 +585,24 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#events.add({ kind: 'answer', typeUrl, authority, ...counts, ...told });
     return encoded;
   }
+}
+
+/** A client rejects a response that has one resource twice, also if it requested it with several sets of parameters (TP2). */
+function distinctOf(
+  resources: readonly Projection[],
+  subscriptions: SotwSubscriptions,
+): readonly Projection[] {
+  const seen = new Set<string>();
+  return resources.filter((projection) => {
+    const { name, constraints } = projection;
+    const isPlain = name.parameters === undefined;
+    if (!isPlain && !constraints && subscriptions.coveringOf(withParameters(name, '')))
+      return false;
+    const variant = variantOf(projection);
+    const isNew = !seen.has(variant);
+    seen.add(variant);
+    return isNew;
+  });
 }
 
 /** A client of a type that the gateway does not know may delete what a response of its collection leaves out. */

@@ -14,10 +14,12 @@ import {
   type ContentStoreOptions,
 } from '../../../authorities/content-store.js';
 import { readResource, type Projection } from '../../../authorities/core/projection.js';
+import { readConstraints } from '../../../protos/parameter-constraints.js';
 import { formatResourceLocator, parseResourceLocator } from '../../../protos/resource-name.js';
 import { bodyOf } from '../../../protos/resource-field.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { THING, thing } from '../../support/federation-driver.js';
+import { encodeConstraints, onlyFor } from '../../support/discovery-messages.js';
 import { nameOf } from '../../support/fake-directory.js';
 
 const DAY_MS = 86_400_000;
@@ -91,6 +93,25 @@ t.test('the alternatives of references are kept, too', async (t) => {
     referring?.alternatives?.map(formatResourceLocator),
     alternatives.map(formatResourceLocator),
   );
+});
+
+t.test('variants are kept with their parameters and constraints (TP2)', async (t) => {
+  const { start } = await setUp(t);
+  const first = await start();
+  const name = nameOf(`\tenv=prod\t${member('v')}`);
+  const constraints = readConstraints(encodeConstraints(onlyFor('env', 'prod')));
+  if (typeof constraints !== 'object') throw new Error('no constraints');
+  const body = Buffer.from('P');
+  const read = readResource(name, THING, THING, body, undefined, constraints);
+  if (!read.ok) throw new Error(read.reason);
+  first.keep(read.projection, 'c');
+  await first.close();
+  const second = await start();
+  const [one] = second.find(THING, name, ['c']);
+  t.equal(one?.version, read.projection.version);
+  t.equal(one?.constraints?.text, 'env=prod');
+  t.strictSame(one?.field.bytes, read.projection.field.bytes);
+  t.strictSame([...second.find(THING, nameOf(member('v')), ['c'])], []);
 });
 
 t.test(

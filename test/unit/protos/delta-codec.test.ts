@@ -8,13 +8,17 @@ import {
 } from '../../../protos/delta-codec.js';
 import { sizeOf, wholeOf } from '../../../protos/discovery-fields.js';
 import type { Decoded } from '../../../protos/discovery.js';
+import { formatParameters } from '../../../protos/dynamic-parameters.js';
 import { encodeResourceField } from '../../../protos/resource-field.js';
 import { decodeSotwRequest } from '../../../protos/sotw-codec.js';
 import {
   decodeRequest,
+  encodeConstraints,
   decodeResponse,
   encodeRequest,
   encodeResponse,
+  onlyFor,
+  type ReceivedLocator,
 } from '../../support/discovery-messages.js';
 
 const MANY = 10_000;
@@ -90,17 +94,39 @@ function sorted(value: unknown): unknown {
   );
 }
 
-const request = fc.record({
-  node: fc.option(fc.constant(new Uint8Array([0x0a, 1, 0x6e])), { nil: undefined }),
-  typeUrl: text,
-  subscribe: fc.array(text, { maxLength: 5 }),
-  unsubscribe: fc.array(text, { maxLength: 5 }),
-  initialVersions: fc
-    .dictionary(text, text, { maxKeys: 5, noNullPrototype: true })
-    .filter((versions) => !('__proto__' in versions && Object.hasOwn(versions, '__proto__')))
-    .map((versions) => new Map(Object.entries(versions))),
-  responseNonce: text,
-  errorDetail: fc.option(status, { nil: undefined }),
+const texts = fc
+  .dictionary(text, text, { maxKeys: 5, noNullPrototype: true })
+  .filter((pairs) => !('__proto__' in pairs && Object.hasOwn(pairs, '__proto__')));
+const locators = fc.array(
+  fc.tuple(text, texts).map(([name, all]) => ({
+    name,
+    parameters: formatParameters(Object.entries(all)),
+  })),
+  { maxLength: 3 },
+);
+
+const request = fc
+  .record({ parts: requestParts(), subscribe: locators, unsubscribe: locators })
+  .map(({ parts, ...all }) => ({
+    ...parts,
+    ...(all.subscribe.length + all.unsubscribe.length > 0 && { locators: all }),
+  }));
+
+function requestParts() {
+  return fc.record({
+    node: fc.option(fc.constant(new Uint8Array([0x0a, 1, 0x6e])), { nil: undefined }),
+    typeUrl: text,
+    subscribe: fc.array(text, { maxLength: 5 }),
+    unsubscribe: fc.array(text, { maxLength: 5 }),
+    initialVersions: texts.map((versions) => new Map(Object.entries(versions))),
+    responseNonce: text,
+    errorDetail: fc.option(status, { nil: undefined }),
+  });
+}
+
+const asSent = ({ name, dynamic_parameters: all }: ReceivedLocator) => ({
+  name,
+  parameters: formatParameters(Object.entries(all)),
 });
 
 t.test('another library reads a request as it was written', (t) => {
@@ -113,6 +139,8 @@ t.test('another library reads a request as it was written', (t) => {
         nodeId: sent.node === undefined ? '' : 'n',
         subscribe: sent.subscribe,
         unsubscribe: sent.unsubscribe,
+        locators: sent.locators?.subscribe ?? [],
+        locatorsLeft: sent.locators?.unsubscribe ?? [],
         initialVersions: Object.fromEntries(sent.initialVersions),
         nonce: sent.responseNonce,
         error: sent.errorDetail && {
@@ -122,6 +150,8 @@ t.test('another library reads a request as it was written', (t) => {
       };
       const got = {
         ...read,
+        locators: read.locators.map(asSent),
+        locatorsLeft: read.locatorsLeft.map(asSent),
         error: read.error && { code: read.error.code, message: read.error.message },
       };
       return JSON.stringify(sorted(got)) === JSON.stringify(sorted(expected));
@@ -143,18 +173,65 @@ t.test('a request is read back as it was written', (t) => {
   t.end();
 });
 
-t.test('the names of TP2 locators are read, and all of them count', (t) => {
-  const locator = { name: 'l', dynamic_parameters: { key: 'value' } };
+t.test('TP2 locators are read and written, and all of them count', (t) => {
+  const locator = { name: 'l', dynamic_parameters: { key: 'value', a: '&' } };
+  const read = { name: 'l', parameters: 'a=%26&key=value' };
   const bytes = encodeRequest({
     type_url: 'type',
     resource_locators_subscribe: [locator, {}],
     resource_locators_unsubscribe: [locator],
   });
-  t.strictSame(ok(decodeDeltaRequest(bytes, 3)).locators, ['l', '']);
+  const request = ok(decodeDeltaRequest(bytes, 3));
+  t.strictSame(request.locators, {
+    subscribe: [read, { name: '', parameters: '' }],
+    unsubscribe: [read],
+  });
+  t.strictSame(ok(decodeDeltaRequest(encodeDeltaRequest(request), 3)).locators, request.locators);
   t.match(decodeDeltaRequest(bytes, 2), { ok: false, code: 'too_many' });
   const leaving = encodeRequest({ resource_locators_unsubscribe: [locator] });
-  t.strictSame(ok(decodeDeltaRequest(leaving, 1)).locators, []);
+  t.strictSame(ok(decodeDeltaRequest(leaving, 1)).locators, { subscribe: [], unsubscribe: [read] });
   t.equal(ok(decodeDeltaRequest(encodeRequest({}), 1)).locators, undefined);
+  t.end();
+});
+
+t.test('a locator has at most 100 parameters (TP2)', (t) => {
+  const locatorWith = (count: number) => ({
+    name: 'l',
+    dynamic_parameters: Object.fromEntries(
+      Array.from({ length: count }, (_, at) => [`k${at}`, 'v']),
+    ),
+  });
+  const bytesOf = (count: number) =>
+    encodeRequest({ resource_locators_subscribe: [locatorWith(count)] });
+  t.match(decodeDeltaRequest(bytesOf(100), 3), { ok: true });
+  t.match(decodeDeltaRequest(bytesOf(101), 3), { ok: false, code: 'too_many' });
+  t.end();
+});
+
+t.test('variants are read and written by name and constraints (TP2)', (t) => {
+  const constraints = encodeConstraints(onlyFor('env', 'prod'));
+  const { bytes } = encodeResourceField('a', '1', 'type', Buffer.from('A'), constraints);
+  const response = wholeOf(
+    encodeDeltaResponse({
+      typeUrl: 'type',
+      nonce: '7',
+      resources: [bytes],
+      removed: [],
+      removedVariants: [{ name: 'b', constraints }],
+      errors: [],
+    }),
+  );
+  const constrained = {
+    dynamic_parameter_constraints: { constraint: { key: 'env', value: 'prod' } },
+  };
+  t.match(decodeResponse(response), {
+    resources: [{ name: '', version: '1', resource_name: { name: 'a', ...constrained } }],
+    removed_resource_names: [{ name: 'b', ...constrained }],
+  });
+  const decoded = ok(decodeDeltaResponse(response, 2));
+  t.match(decoded.resources, [{ name: 'a', constraints: Buffer.from(constraints) }]);
+  t.match(decoded.removedVariants, [{ name: 'b', constraints: Buffer.from(constraints) }]);
+  t.match(decodeDeltaResponse(response, 1), { ok: false, code: 'too_many' }, 'both count');
   t.end();
 });
 

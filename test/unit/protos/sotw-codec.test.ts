@@ -34,7 +34,10 @@ t.test('a request encoded by another library is read the same', (t) => {
         message: {
           versionInfo: fields.version_info,
           names: fields.resource_names,
-          locators: ['l', ''],
+          locators: [
+            { name: 'l', parameters: 'a=b' },
+            { name: '', parameters: '' },
+          ],
           typeUrl: fields.type_url,
           responseNonce: fields.response_nonce,
           errorDetail: code === undefined ? undefined : { code, message: 'no' },

@@ -188,7 +188,7 @@ t.test('names are kept in proportion to what is subscribed, and once for equal c
   client.send({ typeUrl: SDS, names: Array.from({ length: 100 }, () => sds('a')) });
   t.equal(kept?.encodedNames, undefined, 'one name, a hundred times');
   t.equal(isAck({ ...last, names: [sds('a')] }), false);
-  client.send({ typeUrl: SDS, names: [sds('a')], locators: ['l'] });
+  client.send({ typeUrl: SDS, names: [sds('a')], locators: [{ name: 'l', parameters: 'a=b' }] });
   t.equal(kept?.encodedNames, undefined, 'an ACK without the locator unsubscribes it');
   const responses = new SharedResponses();
   t.equal(responses.keepNames(Buffer.from('a')), responses.keepNames(Buffer.from('a')));

@@ -32,7 +32,7 @@ t.test(
 
 t.test('a locator has no spelling that a removal could repeat (TP2)', (t) => {
   const refusals = new Refusals();
-  refusals.add(CDS, locatorText('a'), invalid);
+  refusals.add(CDS, locatorText({ name: 'a', parameters: 'env=prod' }), invalid);
   const { errors, removed } = refusals.take(CDS, MANY);
   t.strictSame([errors, removed], [[{ name: 'a', status: invalid }], []]);
   t.end();

@@ -9,7 +9,7 @@ import {
   type NameHint,
   type PeerMessage,
 } from '../../../../../gateway/core/peers/peer-message.js';
-import { oldStyleName } from '../../../../../protos/resource-name.js';
+import { oldStyleName, withParameters } from '../../../../../protos/resource-name.js';
 import { nameOf } from '../../../../support/fake-directory.js';
 import { hintOf } from '../../../../support/hints-driver.js';
 import { CDS, cds } from '../../../../support/mesh-names.js';
@@ -17,13 +17,15 @@ import { CDS, cds } from '../../../../support/mesh-names.js';
 const A = nameOf(cds('g/a'));
 const GLOB = nameOf(cds('g/*'));
 
-t.test('messages are read as they were written, old-style names too', (t) => {
+t.test('messages are read as they were written, old-style names and variants too', (t) => {
   const old = oldStyleName('scope', 'a\nb');
   const asked = readAskedName(CDS, `${A.key}#alt=${cds('g/b')}`);
   const withAlternative = asked.ok ? asked.name : A;
   const messages: readonly PeerMessage[] = [
     { kind: 'changes', hints: [{ typeUrl: CDS, name: old, version: null }] },
     hintOf(A, 'v'),
+    hintOf(withParameters(A, 'env=prod'), 'v'),
+    hintOf(withParameters(old, 'env=prod'), 'v'),
     hintOf(nameOf(A.key), ''),
     { kind: 'changes', hints: [{ typeUrl: CDS, name: withAlternative, version: 'v' }] },
     { kind: 'switched', group: 'g', to: 's' },

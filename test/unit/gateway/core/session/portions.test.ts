@@ -95,7 +95,9 @@ t.test('a delta request is answered as a whole, when all of its names are known'
 
 t.test('locators of a request are refused in portions too (TP2)', (t) => {
   const session = open(instanceWithNames()).delta();
-  session.handleRequest(request({ typeUrl: EDS, locators: ['a', 'b', 'c'] }), 0);
+  const subscribe = ['a', 'b', 'c'].map((name) => ({ name, parameters: 'env=prod' }));
+  const locators = { subscribe, unsubscribe: [] };
+  session.handleRequest(request({ typeUrl: EDS, locators }), 0);
   t.ok(session.isMidRequest);
   t.equal(finish(session), 1);
   const { errors } = new ModelClient().receive(wholeOf(session.poll(0)!.chunks));

@@ -6,7 +6,7 @@
  */
 import t from 'tap';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
-import { STATUS_CODE, type RpcStatus } from '../../../../../protos/discovery.js';
+import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../../../protos/discovery.js';
 import { nameOf } from '../../../../support/fake-directory.js';
 import { CDS, ECDS, RDS, SDS, cds, ecds, rds, sds } from '../../../../support/mesh-names.js';
 import { request } from '../../../../support/model-client.js';
@@ -51,35 +51,46 @@ t.test(
   },
 );
 
-t.test('locators are refused one by one, and are not a wildcard (TP2, TP3)', (t) => {
-  const instance = new Instance();
-  const client = instance.connect();
-  instance.directory.put(SDS, sds('a'), 'v1');
-  client.send(request({ typeUrl: SDS, locators: [sds('a'), 'l'] }));
-  const response = client.poll();
-  t.strictSame(
-    response?.errors.map(({ name, status }) => [name, status.code]),
-    [
-      [sds('a'), STATUS_CODE.unimplemented],
-      ['l', STATUS_CODE.unimplemented],
-    ],
-  );
-  t.strictSame(response?.removed, [], 'a name with the same spelling may exist');
-  t.strictSame(kinds(client), ['refused_name', 'refused_name', 'answer']);
-  client.ack();
-  client.send(request({ typeUrl: SDS }));
-  client.subscribe(SDS, sds('a'));
-  instance.directory.answer();
-  t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [sds('a')], removed: [] }]);
-  const { responseNonce } = client.model.ack() ?? { responseNonce: '1' };
-  client.send(request({ typeUrl: SDS, responseNonce, locators: ['m'] }));
-  t.match(client.poll()?.errors, [{ name: 'm' }], 'beside an ACK too');
-  const long = 'l'.repeat(9_000);
-  t.match(client.send(request({ typeUrl: SDS, locators: [long] })), {
-    code: STATUS_CODE.invalidArgument,
-  });
-  t.end();
+const locators = (...names: readonly string[]): NonNullable<DeltaRequest['locators']> => ({
+  subscribe: names.map((name) => ({ name, parameters: 'env=prod' })),
+  unsubscribe: [],
 });
+
+t.test(
+  'locators of collections and lists are refused one by one, and are not a wildcard (TP2, TP3)',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    instance.directory.put(SDS, sds('a'), 'v1');
+    client.send(request({ typeUrl: SDS, locators: locators(sds('g/*'), 'l') }));
+    const response = client.poll();
+    t.strictSame(
+      response?.errors.map(({ name, status }) => [name, status.code]),
+      [
+        [sds('g/*'), STATUS_CODE.unimplemented],
+        ['l', STATUS_CODE.unimplemented],
+      ],
+    );
+    t.strictSame(response?.removed, [], 'a name with the same spelling may exist');
+    t.strictSame(kinds(client), ['refused_name', 'refused_name', 'answer']);
+    client.ack();
+    client.send(request({ typeUrl: SDS }));
+    client.subscribe(SDS, sds('a'));
+    instance.directory.answer();
+    t.strictSame(client.settle().map(gist), [
+      { type: 'Secret', resources: [sds('a')], removed: [] },
+    ]);
+    const { responseNonce } = client.model.ack() ?? { responseNonce: '1' };
+    const alternative = `${sds('a')}#alt=${sds('b')}`;
+    client.send(request({ typeUrl: SDS, responseNonce, locators: locators(alternative) }));
+    t.match(client.poll()?.errors, [{ name: alternative }], 'beside an ACK too');
+    const long = 'l'.repeat(9_000);
+    t.match(client.send(request({ typeUrl: SDS, locators: locators(long) })), {
+      code: STATUS_CODE.invalidArgument,
+    });
+    t.end();
+  },
+);
 
 t.test('an empty first request is a wildcard, which is refused; a later one is not', (t) => {
   const instance = new Instance();

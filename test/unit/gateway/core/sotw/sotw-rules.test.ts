@@ -110,13 +110,14 @@ t.test(
   (t) => {
     const { directory, client, kinds } = setUp();
     directory.put(SDS, sds('a'), 'v1');
-    client.send({ typeUrl: SDS, names: [], locators: ['l', 'l'] });
+    const l = { name: 'l', parameters: 'env=prod' };
+    client.send({ typeUrl: SDS, names: [], locators: [l, l] });
     t.strictSame(kinds(), ['refused_name'], 'the locator, and no wildcard');
     const [response, ...more] = client.settle();
     t.strictSame(response?.errors, [{ name: 'l', code: STATUS_CODE.unimplemented }]);
     t.strictSame([response?.resources, more], [[], []]);
     t.equal(client.session.nameCount, 0, 'the ACK left it');
-    client.send({ typeUrl: SDS, names: [sds('a')], locators: ['l'] });
+    client.send({ typeUrl: SDS, names: [sds('a')], locators: [l] });
     directory.answer();
     t.equal(client.session.nameCount, 2, 'locators count');
     const [both] = client.pollAll();

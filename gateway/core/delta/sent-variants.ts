@@ -1,0 +1,113 @@
+/**
+ * Variants of resources (TP2) on a delta stream: which one each subscription brought, and how it goes. A client may subscribe to a name
+ * several times, with other parameters, and several subscriptions may bring the same variant. It is sent once, and removed with the last.
+ */
+import type { Projection } from '../../../authorities/index.js';
+import { NO_BYTES } from '../../../protos/discovery-fields.js';
+import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import type { ParameterConstraints } from '../../../protos/parameter-constraints.js';
+import { VariantNames, withParameters, type ResourceName } from '../../../protos/resource-name.js';
+import { NOT_HELD } from '../session/holdings.js';
+import type { Draft } from '../session/response-draft.js';
+import { tellError, type NameSubscription } from './subscription.js';
+
+/** Each of them is compared with all others. A count. */
+const MAX_VARIANTS_OF_NAME = 100;
+
+/** For a client that keeps, by another subscription, what a removal would name. */
+const NOT_FOUND: RpcStatus = {
+  code: STATUS_CODE.notFound,
+  message: 'the resource does not exist with these parameters',
+};
+
+const TOO_MANY: RpcStatus = {
+  code: STATUS_CODE.invalidArgument,
+  message: `more than ${MAX_VARIANTS_OF_NAME} sets of parameters for one name on one stream`,
+};
+
+export class SentVariants {
+  readonly #names: ReadonlyMap<string, NameSubscription>;
+  readonly #isMember: (key: string) => boolean;
+  readonly #asked = new VariantNames();
+  #areKnown = false;
+
+  /** @param isMember does the client get the name with this key through a collection? */
+  constructor(names: ReadonlyMap<string, NameSubscription>, isMember: (key: string) => boolean) {
+    this.#names = names;
+    this.#isMember = isMember;
+  }
+
+  /** Did the client request names with parameters? Then it is sent constraints, also for names without. */
+  get areKnown(): boolean {
+    return this.#areKnown;
+  }
+
+  /** @returns why the client may not request this name with one more set of parameters; undefined: it may */
+  refusalOf(name: ResourceName): RpcStatus | undefined {
+    if (name.parameters === undefined) return undefined;
+    const count = this.#asked.of(withParameters(name, '')).length;
+    return count < MAX_VARIANTS_OF_NAME ? undefined : TOO_MANY;
+  }
+
+  noteAsked(name: ResourceName): void {
+    this.#areKnown = true;
+    this.#asked.add(name);
+  }
+
+  noteLeft(name: ResourceName): void {
+    if (this.#areKnown) this.#asked.delete(name);
+  }
+
+  /** Is this the variant that the subscription brought last, as the client was sent it? */
+  isSent({ constraints }: NameSubscription, content: Projection): boolean {
+    return !this.areKnown || constraints?.text === content.constraints?.text;
+  }
+
+  /** The client holds this content by this subscription. */
+  noteSent(known: NameSubscription, { constraints }: Projection): void {
+    if (this.areKnown) known.constraints = constraints;
+  }
+
+  /** TP2, "Example: Transition Scenarios": the variant before goes in the same response, so that a client never has two. */
+  replace(draft: Draft, known: NameSubscription, content: Projection): void {
+    if (!this.areKnown) return;
+    const { asked, constraints, held, isClaim } = known;
+    // Which variant a resuming client holds is not known.
+    const isHeld = typeof held === 'string' || constraints !== undefined;
+    const isToGo = isHeld && !isClaim && !this.isSent(known, content);
+    if (isToGo && !this.#isShared(known))
+      draft.removeVariant({ name: asked, constraints: constraints?.bytes ?? NO_BYTES });
+    this.noteSent(known, content);
+  }
+
+  remove(draft: Draft, known: NameSubscription): void {
+    const { asked, constraints } = known;
+    if (this.#isShared(known)) tellError(known, NOT_FOUND, draft);
+    else if (constraints) draft.removeVariant({ name: asked, constraints: constraints.bytes });
+    else draft.remove(asked);
+    if (constraints) known.constraints = undefined;
+  }
+
+  /** Does the client get the same variant through another subscription, too? */
+  #isShared({ entry: { name }, constraints }: NameSubscription): boolean {
+    if (!this.areKnown) return false;
+    const plain = withParameters(name, '');
+    // A member comes without its constraints.
+    if (!constraints && !this.#names.has(plain.key) && this.#isMember(plain.key)) return true;
+    return [plain, ...this.#asked.of(plain)].some(({ key }) => {
+      const other = key === name.key ? undefined : this.#names.get(key);
+      return other !== undefined && brings(other, constraints);
+    });
+  }
+}
+
+/** Is the client to hold this variant by this subscription, once it was sent what is due? */
+function brings(
+  { held, entry: { state } }: NameSubscription,
+  variant: ParameterConstraints | undefined,
+): boolean {
+  if (state.kind === 'absent') return false;
+  if (state.kind === 'present') return state.projection.constraints?.text === variant?.text;
+  // A resuming client may hold any.
+  return held !== NOT_HELD;
+}
