@@ -163,7 +163,9 @@ export class ModelClient {
       held.set(key, heldNext(held.get(key), version, textOf(body), order));
     }
     for (const text of response.removed) if (isNewest(keyOf(text))) held.delete(keyOf(text));
-    this.#passedUpTo.set(subscriptionsOf(response), order);
+    // The ACK of an earlier one may come late.
+    const passed = this.#passedUpTo.get(subscriptionsOf(response)) ?? -1;
+    this.#passedUpTo.set(subscriptionsOf(response), Math.max(passed, order));
     this.#acceptedUpTo = Math.max(this.#acceptedUpTo, order);
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce });
   }
