@@ -154,6 +154,7 @@ const OF_LONG_RUNS: readonly SeedSpec[] = [
 const OF_ENDPOINTS: readonly SeedSpec[] = [
   plain(459), // an assignment that never had endpoints seemed to show that its source had found the others
   plain(787), // so did members that the source had not sent yet
+  plain(301859), // a claimed name that was removed for a reason hid that the source had lost all others
   plain(4783), // what the primary has stayed unknown when the endpoints of its alternative expired
 ];
 

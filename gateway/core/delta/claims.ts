@@ -71,6 +71,11 @@ export class ClientClaims {
     claims.handleClaimed();
   }
 
+  /** One of the claimed names is gone without doubt. */
+  handleGone({ authority }: ClaimingSubscriptions): void {
+    this.#byAuthority.get(authority)?.handleGone();
+  }
+
   handleDoubt(doubt: Doubt): void {
     const { authority } = doubt.subscriptions;
     const claims = this.#byAuthority.get(authority);
@@ -121,6 +126,11 @@ export class Claims {
   /** Counts one more name that the client claims. */
   handleClaimed(): void {
     this.#claimed++;
+  }
+
+  /** One of them is gone without doubt: a source that lacks all others has lost all that the client has of it (seed 301859). */
+  handleGone(): void {
+    this.#claimed--;
   }
 
   /** The name seems not to exist. Repeated calls for the same doubt have no effect. */

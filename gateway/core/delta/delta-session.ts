@@ -431,6 +431,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#claims.handleClaimed(subscriptions, name);
   }
 
+  handleClaimGone(subscriptions: ClaimingSubscriptions): void {
+    this.#claims?.handleGone(subscriptions);
+  }
+
   handleDoubt(doubt: Doubt): void {
     this.#claims?.handleDoubt(doubt);
     this.handleReady();

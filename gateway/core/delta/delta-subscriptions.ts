@@ -365,7 +365,11 @@ export class DeltaSubscriptions
     const { state } = known.entry;
     if (state.kind === 'absent' && dutyOf('absent', known.held) === 'remove') {
       if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, subscriptions: this });
-      else this.#noteGone(known, state.status);
+      else {
+        if (known.isClaim) this.#owner.handleClaimGone(this);
+        known.isClaim = false;
+        this.#noteGone(known, state.status);
+      }
       this.#pending.delete(known);
       this.#pass?.names.delete(known);
     } else {
@@ -648,6 +652,7 @@ export class DeltaSubscriptions
       if (collection.member(key)) possibly?.delete(key);
       else if (isDoubted) this.#owner.handleDoubt({ key, subscriptions: this });
       else {
+        if (isClaim) this.#owner.handleClaimGone(this);
         possibly?.delete(key);
         this.#noteGoneMember(key, wireText(key), glob);
       }

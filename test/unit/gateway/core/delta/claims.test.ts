@@ -14,7 +14,7 @@ import {
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
 import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
 import { GrantedCache } from '../../../../../gateway/core/rights/granted-cache.js';
-import { projectionOf } from '../../../../support/fake-directory.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, cds, EDS } from '../../../../support/mesh-names.js';
 import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
 
@@ -65,6 +65,18 @@ t.test('a doubt waits for `switch_wait`, from when it is first polled', (t) => {
   t.equal(claims.nextDeadlineMs, undefined);
   t.end();
 });
+
+t.test(
+  'a claim that is gone without doubt does not count: the others may be all (seed 301859)',
+  (t) => {
+    const claims = claiming(4);
+    claims.handleGone();
+    for (const key of ['a', 'b', 'c']) claims.handleDoubt(doubt(key));
+    claims.takeDue(0);
+    t.match(claims.takeDue(SWITCH_WAIT_MS), { due: [], guarded: { names: 3 } });
+    t.end();
+  },
+);
 
 t.test('losing all claims at once is too much, however few, of all types together', (t) => {
   const claims = claiming(2);
@@ -177,5 +189,37 @@ t.test('the claims of two authorities are judged apart (invariant 16)', (t) => {
   claims.handleDoubt({ key: 'c', subscriptions: at('other') });
   t.strictSame(due(untilMs - 1), [['other', [], undefined]], 'only the new one is looked at');
   t.strictSame(due(untilMs)[0]?.slice(0, 2), ['cloud', ['a']]);
+  t.end();
+});
+
+t.test('a client that claims a removed name too loses the others no sooner (invariant 3)', (t) => {
+  const [gone = '', ...others] = ['a', 'b', 'c', 'd'].map((id) => cds(`g/${id}`));
+  const before = new Instance();
+  for (const name of [gone, ...others]) before.directory.put(CDS, name, 'v');
+  const client = before.connect({ resumesMembers: true });
+  client.subscribe(CDS, cds('g/*'));
+  before.directory.answer();
+  client.settle();
+  client.disconnect();
+  const restarted = new Instance();
+  const collection = { typeUrl: CDS, glob: nameOf(cds('g/*')), members: [], knownAtMs: 0 };
+  restarted.cache.restoreCollections(
+    [{ ...collection, removed: [{ key: gone, removedAtMs: 0 }] }],
+    0,
+  );
+  client.reconnect(restarted);
+  restarted.directory.answer();
+  const removed = (ms: number): readonly string[] =>
+    client
+      .settleAfter(ms)
+      .flatMap((response) => response.removed)
+      .filter((name) => name !== cds('g/*'));
+  t.strictSame(removed(0), [gone], 'its removal was observed');
+  t.strictSame(
+    removed(SWITCH_WAIT_MS),
+    [],
+    'the source lacks all of the rest: it may have just started',
+  );
+  t.strictSame(removed(GUARD_WAIT_MS).toSorted(), others);
   t.end();
 });

@@ -32,6 +32,7 @@ t.test(
         handleClusterSent: () => undefined,
         clustersBehind: () => ({ suffix: '', settled: true }),
         handleClaimed: () => undefined,
+        handleClaimGone: () => undefined,
         handleDoubt: ({ key }) => {
           subscriptions.settleDoubt(key);
         },
