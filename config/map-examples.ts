@@ -13,6 +13,7 @@ const SOURCES = `sources:
     rate_limit: { max_tokens: 100, fill_rate: 10 }
     api_type: AGGREGATED_DELTA_GRPC
     resume: trusted
+    dynamic_parameters: forward
     max_receive: 16MiB
     timers: { backoff_max: 10s }
     node: { id: tributary-1 }

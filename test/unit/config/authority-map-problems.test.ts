@@ -171,6 +171,10 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     ['2:55: sources.s.resume: has no effect with GRPC (leave it out)'],
   ],
   [
+    withSource('{ target: "a:1", insecure: true, api_type: REST, dynamic_parameters: forward }'),
+    ['2:55: sources.s.dynamic_parameters: has no effect with REST (leave it out)'],
+  ],
+  [
     withSource(
       '{ config_source: { api_config_source: { apiType: AGREGATED_DELTA_GRPC, transport_api_version: V2 } } }',
     ),

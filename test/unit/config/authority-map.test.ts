@@ -364,7 +364,7 @@ t.test('a source is written with any api_type of a ConfigSource, in the short fo
 clusters: { plain: { endpoints: ["10.0.0.1:80"], insecure: true } }
 sources:
   a: { target: "a:1", insecure: true, api_type: AGGREGATED_GRPC }
-  b: { target: "b:1", insecure: true, api_type: 3, resume: fresh }
+  b: { target: "b:1", insecure: true, api_type: 3, resume: fresh, dynamic_parameters: forward }
   c: { target: "c:1", insecure: true, api_type: REST, refresh_delay: 1s }
   d:
     config_source:
@@ -377,8 +377,13 @@ authorities: { x: { sources: [a, b, c, d, e] } }
   t.match(
     [...map.sources.values()],
     [
-      { apiType: 'AGGREGATED_GRPC', resume: 'trusted', rest: undefined },
-      { apiType: 'DELTA_GRPC', resume: 'fresh' },
+      {
+        apiType: 'AGGREGATED_GRPC',
+        resume: 'trusted',
+        rest: undefined,
+        dynamicParameters: undefined,
+      },
+      { apiType: 'DELTA_GRPC', resume: 'fresh', dynamicParameters: 'forward' },
       { apiType: 'REST', rest: { refreshDelayMs: 1_000, requestTimeoutMs: 5_000 } },
       {
         apiType: 'REST',
