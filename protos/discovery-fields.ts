@@ -203,7 +203,7 @@ export function readVariantName(reader: Reader): VariantName {
   return { name, constraints };
 }
 
-/** They are sorted before anything counts them. A count. */
+/** Of one name: they are counted as they are read, since they are sorted next. A count. */
 export const MAX_PARAMETERS = 100;
 
 /** TP2 `ResourceLocator`: a name, and a map of parameters. */

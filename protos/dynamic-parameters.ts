@@ -25,7 +25,7 @@ export function formatParameters(pairs: Iterable<readonly [key: string, value: s
 /** What `encodeURIComponent` leaves as it is: nearly all keys and values. */
 const PLAIN = /^[\w.~!*'()-]*$/;
 
-/** A text that is no UTF-8 has half a surrogate pair, which `encodeURIComponent` throws on. */
+/** A text that came as invalid UTF-8 has half a surrogate pair, for which `encodeURIComponent` would throw. */
 const escaped = (text: string): string =>
   PLAIN.test(text) ? text : encodeURIComponent(Buffer.from(text).toString());
 
@@ -56,8 +56,7 @@ export function withParameters(name: ResourceName, parameters: string): Resource
   const { authority, resourceType, id, contextParams, isGlob } = name;
   const plain = { authority, resourceType, id, contextParams, isGlob, key: plainKeyOf(name.key) };
   if (parameters === '') return plain;
-  const key = `${VARIANT_MARK}${parameters}${VARIANT_MARK}${plain.key}`;
-  return { ...plain, key, parameters };
+  return { ...plain, key: keyWithParameters(plain.key, parameters), parameters };
 }
 
 /** The key of the name with these parameters, by the key of the plain name. */

@@ -12,10 +12,10 @@ const OLD_STYLE = /^\n([^\n]*)\n([^]*)$/;
 export function nameOfKey(key: string): ResourceName | undefined {
   const parameters = parametersOfKey(key);
   if (parameters !== '') {
-    const name = nameOfKey(plainKeyOf(key));
-    return name && readParameters(parameters) !== undefined
-      ? withParameters(name, parameters)
-      : undefined;
+    const plain = nameOfKey(plainKeyOf(key));
+    if (!plain || readParameters(parameters) === undefined) return undefined;
+    const name = withParameters(plain, parameters);
+    return name.key === key ? name : undefined;
   }
   const [, scope, text] = OLD_STYLE.exec(key) ?? [];
   if (scope !== undefined && text !== undefined) return oldStyleName(scope, text);

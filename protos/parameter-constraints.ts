@@ -29,7 +29,7 @@ export interface ParameterConstraints {
 
 /** Deeper constraints are unreadable. Levels. */
 const MAX_DEPTH = 16;
-/** Larger ones are unreadable: they are evaluated for each name, and kept with each variant. Bytes. */
+/** Larger constraints are unreadable, since they are evaluated for each name and kept with each variant. Bytes. */
 const MAX_BYTES = 4_096;
 
 class Unreadable extends Error {}
@@ -57,7 +57,7 @@ export function readConstraints(bytes: Uint8Array): ParameterConstraints | strin
   }
 }
 
-/** Of a message without a type. */
+/** What a message without any field says. */
 const ALWAYS: Expression = { kind: 'and', of: [] };
 
 function readExpression(reader: Reader, end: number, depth: number): Expression {
@@ -126,12 +126,16 @@ function holds(expression: Expression, parameters: ReadonlyMap<string, string>):
   }
 }
 
+/** Without the parentheses and spaces of {@link textOf}, so that different constraints have different texts. */
+const escaped = (text: string): string =>
+  encodeURIComponent(text).replaceAll('(', '%28').replaceAll(')', '%29');
+
 function textOf(expression: Expression): string {
   switch (expression.kind) {
     case 'value':
-      return `${encodeURIComponent(expression.key)}=${encodeURIComponent(expression.value)}`;
+      return `${escaped(expression.key)}=${escaped(expression.value)}`;
     case 'exists':
-      return encodeURIComponent(expression.key);
+      return escaped(expression.key);
     case 'not':
       return `not (${textOf(expression.of)})`;
     case 'and':

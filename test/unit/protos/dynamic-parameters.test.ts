@@ -95,5 +95,6 @@ t.test('a key whose parameters are not canonical is no key', (t) => {
   for (const text of ['b=1&a=1', '', 'x'])
     t.equal(nameOfKey(`\t${text}\t${URN}`), undefined, JSON.stringify(text));
   t.equal(nameOfKey('\ta=1\tnot-a-name'), undefined);
+  t.equal(nameOfKey(`\ta=1\t\tb=2\t${URN}`), undefined);
   t.end();
 });

@@ -42,7 +42,9 @@ const rows: readonly [ConstraintFields, string, Record<string, string>, boolean]
   [any(), '(none)', {}, false],
   [all(), '(all)', {}, true],
   [not(all()), 'not ((all))', {}, false],
-  [value('a b', '=()'), 'a%20b=%3D()', { 'a b': '=()' }, true],
+  [value('a b', '=()'), 'a%20b=%3D%28%29', { 'a b': '=()' }, true],
+  // Not the text of the constraints that every client meets.
+  [exists('(all)'), '%28all%29', { '(all)': '' }, true],
 ];
 for (const [fields, text, parameters, matches] of rows) {
   const given = JSON.stringify(parameters);
