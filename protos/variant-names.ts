@@ -38,6 +38,11 @@ export class VariantNames {
     if (those.size === 0) this.#byName.delete(plainKey);
   }
 
+  /** The number of variants of a name, which may have parameters itself. */
+  countOf({ key }: ResourceName): number {
+    return this.#byName.get(plainKeyOf(key))?.size ?? 0;
+  }
+
   /** The variants of a name without parameters. */
   of({ key }: ResourceName): readonly ResourceName[] {
     const those = this.#byName.get(key);

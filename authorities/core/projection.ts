@@ -122,18 +122,25 @@ export function readResource(
     const projected = project(name, typeUrl, body, mapReference, constraints);
     return projected.ok ? projected : { ok: false, reason: `cannot be read: ${projected.reason}` };
   }
-  if (bodyTypeUrl === TYPE_URL.resourceLocator) return projectRedirect(name, typeUrl, body);
+  if (bodyTypeUrl === TYPE_URL.resourceLocator)
+    return projectRedirect(name, typeUrl, body, constraints);
   const reason = `carries ${bodyTypeUrl || 'no type'} in a response of ${typeUrl}`;
   return { ok: false, reason };
 }
 
-function projectRedirect(name: ResourceName, typeUrl: string, body: Uint8Array): Projected {
+function projectRedirect(
+  name: ResourceName,
+  typeUrl: string,
+  body: Uint8Array,
+  constraints: ParameterConstraints | undefined,
+): Projected {
   const read = readResourceLocator(body);
   if (!read.ok) return { ok: false, reason: `is a redirect that ${read.reason}` };
   const version = contentHash(TYPE_URL.resourceLocator, body);
   const field = encodeResourceField(wireText(name.key), version, TYPE_URL.resourceLocator, body);
   const redirect = read.locator;
-  return { ok: true, projection: { name, typeUrl, version, field, edsKey: undefined, redirect } };
+  const projection = { name, typeUrl, version, field, edsKey: undefined, redirect };
+  return { ok: true, projection: constraints ? { ...projection, constraints } : projection };
 }
 
 /**
@@ -192,6 +199,10 @@ export function forParameters(variant: Projection, name: ResourceName): Projecti
   return { ...variant, name, edsKey: key };
 }
 
+/** The same name with other parameters (TP2)? A mapping of references would change the name, too. */
+const isOtherVariant = (a: ResourceName, b: ResourceName): boolean =>
+  a.parameters !== b.parameters && plainKeyOf(a.key) === plainKeyOf(b.key);
+
 /** The keys of the resources of a type that a resource refers to. */
 export function referredKeys(
   { name, typeUrl, field, edsKey, redirect }: Projection,
@@ -234,13 +245,15 @@ export function reproject(
   const { typeUrl, redirect, constraints } = source;
   const problem = constraintProblem(name, constraints);
   if (problem !== undefined) return { ok: false, reason: problem };
+  if (!constraints && isOtherVariant(name, source.name))
+    return { ok: true, projection: forParameters(source, name) };
   if (isOldStyle(name) && !constraints) {
     const { edsKey: before } = source;
     const edsKey = before === undefined ? undefined : referredKey(name, wireText(before));
     return { ok: true, projection: { ...source, name, edsKey } };
   }
   const body = bodyOf(source.field);
-  if (redirect) return projectRedirect(name, typeUrl, body);
+  if (redirect) return projectRedirect(name, typeUrl, body, constraints);
   const projected = project(name, typeUrl, body, mapReference, constraints);
   if (!projected.ok) return projected;
   // The references lost them when the source sent the resource.

@@ -41,14 +41,14 @@ export const VARIANT_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a variant that replaces another counts as a second one',
     file: 'authorities/core/sources/delta-stream.ts',
-    from: 'this.#intake.noteRemovals(response);',
-    to: '',
+    from: 'yield* this.#forEach(text, portions, context, note)',
+    to: '{ context }',
     unitTest: MODEL,
   },
   {
     title: 'the removal of one variant removes all',
     file: 'authorities/core/sources/resource-intake.ts',
-    from: "if (held && (held.constraints?.text ?? '') === variantText(constraints))",
+    from: 'if (held?.constraints && held.constraints.text === variant)',
     to: 'if (held)',
     unitTest: MODEL,
   },
@@ -60,6 +60,26 @@ export const VARIANT_MUTATIONS: readonly Mutation[] = [
     unitTest: MODEL,
   },
   {
+    title: 'a refused variant that the source removed counts as left',
+    file: 'authorities/core/sources/resource-intake.ts',
+    from: 'subscription.refusedVariants?.delete(variant);',
+    to: '',
+    unitTest: {
+      file: AT_SOURCES,
+      title: 'a refused variant that the source removed is not requested again (TP2)',
+    },
+  },
+  {
+    title: 'a redirect loses its constraints',
+    file: 'authorities/core/projection.ts',
+    from: 'constraints ? { ...projection, constraints } : projection };',
+    to: 'projection };',
+    unitTest: {
+      file: AT_SOURCES,
+      title: 'a redirect leads to its target with the same parameters (TP1, TP2)',
+    },
+  },
+  {
     title: 'a variant of the stream before counts as a second one',
     file: 'authorities/core/sources/source-contents.ts',
     from: 'if (subscription.variant !== undefined) subscription.variant = undefined;',
@@ -69,8 +89,8 @@ export const VARIANT_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a second variant replaces the first',
     file: 'authorities/core/sources/resource-intake.ts',
-    from: 'if (variant === text) return undefined;',
-    to: 'return undefined;',
+    from: 'if (variant === text) {',
+    to: 'if (variant !== undefined) {',
     unitTest: {
       file: AT_SOURCES,
       title: 'a second variant for the same parameters is refused, and both are named (TP2)',

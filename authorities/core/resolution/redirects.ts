@@ -11,6 +11,7 @@ import { isDataError, STATUS_CODE, type RpcStatus } from '../../../protos/discov
 import {
   globKeyOf,
   nameOfLocator,
+  wireText,
   withParameters,
   type ResourceLocator,
   type ResourceName,
@@ -365,7 +366,7 @@ class Link implements ResourceWatcher {
   }
 
   #problemStatus(problem: string): RpcStatus {
-    const message = `the redirect to ${this.target.key} ${problem}`;
+    const message = `the redirect to ${wireText(this.target.key)} ${problem}`;
     return { code: STATUS_CODE.notFound, message };
   }
 

@@ -32,9 +32,15 @@ import { Answers } from './answers.js';
 import { FreshResume } from './fresh-resume.js';
 import { PendingNames } from './pending-names.js';
 import { MAX_REQUEST_BYTES, RequestRoom, SMALL_REQUEST_BYTES } from './request-room.js';
-import { ResourceIntake, type ResponseContext, type Taken } from './resource-intake.js';
+import {
+  ResourceIntake,
+  variantText,
+  type ResponseContext,
+  type Taken,
+} from './resource-intake.js';
 import {
   DECODED_AT_ONCE_BYTES,
+  ENTRY_COST_BYTES,
   Portions,
   ResponseInPortions,
   type Reading,
@@ -68,6 +74,15 @@ const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 
 type OneName = (name: ResourceName, context: ResponseContext) => void;
+
+/** One removal of a response. */
+interface Removal {
+  /** The source's text of the name. */
+  readonly text: string;
+  /** For each requested name: before the resources of the response are taken, and after. */
+  readonly note: OneName;
+  readonly remove: OneName;
+}
 
 /** Takes the names of one entry of a response, in portions. */
 type ByName = Generator<
@@ -307,11 +322,9 @@ export class DeltaStream implements SourceStream {
   *#take(response: DeltaResponse, bytes: number, { nowMs, arrivedMs }: ResponseTimes): Reading {
     const { typeUrl, resources, errors } = response;
     const isLarge = bytes >= PARTIAL_RESPONSE_BYTES;
-    const portions = new Portions(
-      this.#options.portionBytes,
-      bytes,
-      this.#intake.entriesIn(response),
-    );
+    const { portionBytes } = this.#options;
+    const entries = this.#intake.entriesIn(response, portionBytes / ENTRY_COST_BYTES);
+    const portions = new Portions(portionBytes, bytes, entries);
     // To decode it was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     const duplicates = new DuplicateSearch(namesOf(response));
@@ -327,7 +340,9 @@ export class DeltaStream implements SourceStream {
     const refused: Refusal[] = [];
     let { entriesAnswered } = this.#contents;
     let accepted = 0;
-    this.#intake.noteRemovals(response);
+    if (this.#contents.hasVariants)
+      for (const { text, note } of this.#removalsIn(response))
+        ({ context } = yield* this.#forEach(text, portions, context, note));
     for (const resource of resources) {
       if (portions.isFull(resource.body?.length ?? 0)) {
         this.#noteArrival(entriesAnswered, context);
@@ -371,17 +386,18 @@ export class DeltaStream implements SourceStream {
 
   /** Takes a resource for each requested name that it is for: a variant (TP2) may be for thousands of sets of parameters. */
   *#takeVariant(resource: WireResource, portions: Portions, context: ResponseContext): ByName {
-    const variant = this.#intake.variantOf(resource, context);
+    const variant = this.#intake.read(resource, context);
     if ('reason' in variant) return { taken: variant, context };
+    const names: ResourceName[] = [];
     let reason: string | undefined;
-    for (const at of variant.names.keys()) {
+    for (const name of this.#intake.namesFor(variant)) {
       if (portions.isFull(resource.constraints?.length ?? 0))
         context = { ...context, nowMs: yield 'taking' };
-      const problem = this.#intake.takeVariant(variant, at, context);
-      reason ??= problem;
+      const taken = this.#intake.takeVariant(variant, name, names.at(-1), context);
+      if (taken) names.push(name);
+      reason ??= taken?.reason;
     }
-    const { name, names } = variant;
-    return { taken: { name, names, reason }, context };
+    return { taken: { name: variant.name, names, reason }, context };
   }
 
   /** Does something for each requested name, with and without parameters, that a source calls by this text. */
@@ -397,17 +413,19 @@ export class DeltaStream implements SourceStream {
     return { taken: named, context };
   }
 
-  *#removalsIn(response: DeltaResponse): Iterable<{ text: string; remove: OneName }> {
-    const removePlain: OneName = (name, at) => {
-      this.#intake.remove(name, at);
-    };
-    for (const text of response.removed) yield { text, remove: removePlain };
-    for (const { name: text, constraints } of response.removedVariants ?? []) {
-      const remove: OneName = (name, at) => {
-        this.#intake.removeVariant(name, constraints, at);
-      };
-      yield { text, remove };
-    }
+  *#removalsIn({ removed, removedVariants = [] }: DeltaResponse): Iterable<Removal> {
+    const ofVariant = (variant: string | undefined): Pick<Removal, 'note' | 'remove'> => ({
+      note: (name, at) => {
+        this.#intake.noteRemoval(name, variant, at);
+      },
+      remove: (name, at) => {
+        this.#intake.removeVariant(name, variant, at);
+      },
+    });
+    const plain = ofVariant('');
+    for (const text of removed) yield { text, ...plain };
+    for (const { name: text, constraints } of removedVariants)
+      yield { text, ...ofVariant(variantText(constraints)) };
   }
 
   #noteNamed(typeUrl: string, { name, names }: Taken): void {
@@ -530,8 +548,9 @@ export class DeltaStream implements SourceStream {
   }
 
   /**
-   * @returns null: the versions do not fit into the request, or belong to variants, which it cannot tell apart (TP2). A part of them
-   * is of no use: a server does not report that it deleted a member whose version it does not know.
+   * @returns null: the versions do not fit into the request, or some of them are of variants (TP2), and `initial_resource_versions`
+   *   has one version for each name. A part of the versions is of no use: a server does not report that it deleted a member whose
+   *   version it does not know.
    */
   #heldVersions(typeUrl: string, room: RequestRoom): Map<string, string> | null {
     for (const { projection, upstreamVersion } of this.#contents.wholeEntries(typeUrl)) {
@@ -659,4 +678,4 @@ function* namesOf(response: DeltaResponse): IterableIterator<string> {
 }
 
 const variantId = (name: string, constraints: Uint8Array): string =>
-  `${name} (${Buffer.from(constraints).toString('base64')})`;
+  constraints.length === 0 ? name : `${name} (${Buffer.from(constraints).toString('base64')})`;

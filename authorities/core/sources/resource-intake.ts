@@ -46,11 +46,6 @@ interface Refused {
   readonly reason: string;
 }
 
-interface ReadVariant {
-  readonly name: ResourceName;
-  readonly constraints: ParameterConstraints | undefined;
-}
-
 interface Named {
   readonly name: ResourceName;
   readonly names: readonly ResourceName[];
@@ -61,15 +56,22 @@ interface Sent {
   readonly bodyTypeUrl: string;
   readonly body: Uint8Array;
   readonly constraints: ParameterConstraints | undefined;
-  /** The same response's content for another set of parameters, which may be the same. */
+  /** The content that the same resource became for another set of parameters. */
   readonly like: Projection | undefined;
 }
 
-/** A variant of a resource, and the requested names that it is for. */
-export interface Variant extends ReadVariant {
+/** A variant of a resource (TP2); without constraints, it is for every client. */
+export interface Variant {
+  /** Without parameters. */
+  readonly name: ResourceName;
   readonly resource: WireResource;
-  readonly names: readonly ResourceName[];
+  readonly constraints: ParameterConstraints | undefined;
 }
+
+/** More refused variants of one name are not told apart. A count. */
+const MAX_REFUSED_VARIANTS = 16;
+/** Further ones; no constraints have this text. */
+const OTHERS = '…';
 
 type Admitted = Projected & { readonly unroomedBytes?: number };
 
@@ -92,10 +94,18 @@ export class ResourceIntake {
     this.#resend = resend;
   }
 
-  /** What a response costs, beside its bytes: each name for which something is taken or removed. A count. */
-  entriesIn({ typeUrl, resources, removed, removedVariants = [], errors }: DeltaResponse): number {
+  /**
+   * What a response costs, beside its bytes: each name for which something is taken or removed.
+   *
+   * @param most the names of a response with more entries are not counted: that would take long, too
+   * @returns a count
+   */
+  entriesIn(
+    { typeUrl, resources, removed, removedVariants = [], errors }: DeltaResponse,
+    most: number,
+  ): number {
     const named = resources.length + removed.length + removedVariants.length + errors.length;
-    if (!this.#contents.hasVariants) return named;
+    if (!this.#contents.hasVariants || named > most) return named;
     let variants = 0;
     for (const { name } of [...resources, ...removedVariants, ...errors])
       variants += this.#variantsOf(typeUrl, name);
@@ -105,12 +115,12 @@ export class ResourceIntake {
 
   #variantsOf(typeUrl: string, text: string): number {
     const published = this.#readName(typeUrl, text);
-    return published.ok ? this.#contents.asVariants(published.name).length - 1 : 0;
+    return published.ok ? this.#contents.variantCount(published.name) : 0;
   }
 
   /** For a source without variants. */
   take(resource: WireResource, context: ResponseContext): Taken {
-    const read = this.#read(resource, context);
+    const read = this.read(resource, context);
     if ('reason' in read) return read;
     const { name, constraints } = read;
     const reason = constraintProblem(name, constraints);
@@ -119,40 +129,37 @@ export class ResourceIntake {
       : { name, reason };
   }
 
-  #read(resource: WireResource, { typeUrl }: ResponseContext): ReadVariant | Refused {
+  read(resource: WireResource, { typeUrl }: ResponseContext): Variant | Refused {
     const published = this.#readName(typeUrl, resource.name);
     if (!published.ok) return { reason: published.reason };
     const constraints = resource.constraints && readConstraints(resource.constraints);
     if (typeof constraints === 'string') return { reason: `has constraints that ${constraints}` };
-    return { name: published.name, constraints };
+    return { name: published.name, resource, constraints };
+  }
+
+  /** The requested names that a variant may be for: the source may send the variants for other clients, too. */
+  namesFor({ name }: Variant): readonly ResourceName[] {
+    return this.#contents.asVariants(name);
   }
 
   /**
-   * The requested names that a variant (TP2) is for: each set of parameters that meets its constraints. A source may send the
-   * variants for other clients, too.
+   * Takes a variant for one set of parameters.
+   *
+   * @param like another name that it was taken for, with other parameters
+   * @returns undefined: it is not for these parameters
    */
-  variantOf(resource: WireResource, context: ResponseContext): Variant | Refused {
-    const read = this.#read(resource, context);
-    if ('reason' in read) return read;
-    const { name, constraints } = read;
-    const names = this.#contents
-      .asVariants(name)
-      .filter((one) => constraintProblem(one, constraints) === undefined);
-    return { ...read, resource, names };
-  }
-
-  /**
-   * @param at the place of the name in `names`
-   * @returns why the gateway rejects it for this name
-   */
-  takeVariant({ resource, constraints, names }: Variant, at: number, context: ResponseContext) {
-    // The index is below the length.
-    const name = names[at] as ResourceName;
-    const before = names[at - 1];
+  takeVariant(
+    { resource, constraints }: Variant,
+    name: ResourceName,
+    like: ResourceName | undefined,
+    context: ResponseContext,
+  ): Taken | undefined {
+    if (constraintProblem(name, constraints) !== undefined) return undefined;
     const { typeUrl } = context;
-    const like = before && this.#contents.entry(typeUrl, before)?.projection;
-    const ambiguity = this.#ambiguity(typeUrl, name, constraints);
-    return ambiguity ?? this.#takeAs(name, resource, context, constraints, like).reason;
+    const reason = this.#ambiguity(typeUrl, name, constraints);
+    if (reason !== undefined) return { name, reason };
+    const projection = like && this.#contents.entry(typeUrl, like)?.projection;
+    return this.#takeAs(name, resource, context, constraints, projection);
   }
 
   /**
@@ -169,26 +176,22 @@ export class ResourceIntake {
     const text = constraints?.text ?? '';
     const { variant = text } = subscription;
     subscription.variant = variant;
-    if (variant === text) return undefined;
-    subscription.isAmbiguous = true;
+    const { refusedVariants = new Set<string>() } = subscription;
+    if (variant === text) {
+      refusedVariants.delete(text);
+      return undefined;
+    }
+    refusedVariants.add(refusedVariants.size < MAX_REFUSED_VARIANTS ? text : OTHERS);
+    subscription.refusedVariants = refusedVariants;
     return `has two variants for {${name.parameters ?? ''}}: (${variant}) and (${text})`;
   }
 
   /** Notes before the resources of a response which variants it removes: a variant that replaces another is no second one. */
-  noteRemovals({ typeUrl, removed, removedVariants = [] }: DeltaResponse): void {
-    if (!this.#contents.hasVariants) return;
-    for (const text of removed) this.#noteRemoval(typeUrl, text, '');
-    for (const { name, constraints } of removedVariants)
-      this.#noteRemoval(typeUrl, name, variantText(constraints));
-  }
-
-  #noteRemoval(typeUrl: string, text: string, variant: string | undefined): void {
-    const published = this.#readName(typeUrl, text);
-    if (!published.ok) return;
-    for (const name of this.#contents.asVariants(published.name)) {
-      const subscription = this.#contents.subscription(typeUrl, name);
-      if (subscription && subscription.variant === variant) subscription.variant = undefined;
-    }
+  noteRemoval(name: ResourceName, variant: string | undefined, { typeUrl }: ResponseContext): void {
+    const subscription = this.#contents.subscription(typeUrl, name);
+    if (!subscription || variant === undefined) return;
+    if (subscription.variant === variant) subscription.variant = undefined;
+    subscription.refusedVariants?.delete(variant);
   }
 
   #takeAs(
@@ -316,21 +319,28 @@ export class ResourceIntake {
     return this.#contents.entry(typeUrl, name)?.projection.constraints !== undefined;
   }
 
-  /** TP2 `removed_resource_names`: the source has no more a variant with these constraints. */
-  removeVariant(name: ResourceName, constraints: Uint8Array, context: ResponseContext): void {
+  /**
+   * TP2 `removed_resource_names`: the source has no more a variant with these constraints.
+   *
+   * @param variant see {@link variantText}
+   */
+  removeVariant(name: ResourceName, variant: string | undefined, context: ResponseContext): void {
+    if (variant === '') {
+      this.remove(name, context);
+      return;
+    }
     const held = this.#contents.entry(context.typeUrl, name)?.projection;
-    if (held && (held.constraints?.text ?? '') === variantText(constraints))
-      this.#removeHeld(name, context);
+    if (held?.constraints && held.constraints.text === variant) this.#removeHeld(name, context);
   }
 
-  /** If the source has another variant, which was refused, it stays until the source has answered the name again. */
+  /** If the source has another variant, which was refused, the content is kept until the source has answered the name again. */
   #removeHeld(name: ResourceName, context: ResponseContext): void {
     const subscription = this.#contents.subscription(context.typeUrl, name);
-    if (subscription?.isAmbiguous !== true) {
+    if (!subscription?.refusedVariants?.size) {
       this.#removeAs(name, context);
       return;
     }
-    subscription.isAmbiguous = false;
+    subscription.refusedVariants = undefined;
     this.#resend(subscription);
   }
 
@@ -348,8 +358,8 @@ export class ResourceIntake {
   }
 }
 
-/** The text of constraints by which variants are compared; of unreadable ones, which no held variant has. */
-function variantText(bytes: Uint8Array): string | undefined {
+/** @returns the text of constraints, by which variants are compared; undefined: no variant has them, since they are unreadable */
+export function variantText(bytes: Uint8Array): string | undefined {
   const constraints = readConstraints(bytes);
   return typeof constraints === 'string' ? undefined : (constraints?.text ?? '');
 }

@@ -50,8 +50,8 @@ export interface SourceSubscription {
   membersLeft: number;
   /** TP2: the constraints of the variant that the present stream sent for it, as text. Absent: none was sent, or it was removed. */
   variant?: string | undefined;
-  /** TP2: a second variant was refused, and may be all that is left when the first goes. Absent: no. */
-  isAmbiguous?: boolean;
+  /** TP2: the texts of further variants, which were refused. One of them may be all that is left when the first goes. Absent: none. */
+  refusedVariants?: Set<string> | undefined;
 }
 
 /** An event about one name, for its listeners. */
@@ -204,6 +204,11 @@ export class SourceContents {
     if (known.status === 'requested') this.#unanswered--;
     if (this.#subscriptions === 0) this.#expiries.clear();
     return known;
+  }
+
+  /** The number of subscriptions of a name with parameters (TP2). */
+  variantCount(name: ResourceName): number {
+    return this.#variants.countOf(name);
   }
 
   /** The name without parameters, and as it is subscribed with parameters (TP2): the names that a variant may be for. */
@@ -524,7 +529,7 @@ export class SourceContents {
         subscription.deadlineMs = undefined;
         subscription.lapsed = false;
         if (subscription.variant !== undefined) subscription.variant = undefined;
-        if (subscription.isAmbiguous === true) subscription.isAmbiguous = false;
+        if (subscription.refusedVariants) subscription.refusedVariants = undefined;
       }
     }
   }

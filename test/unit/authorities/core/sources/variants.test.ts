@@ -82,6 +82,8 @@ function locatorsOf(driver: FederationDriver): unknown {
     });
 }
 
+const locatorsIn = <Locator>({ locators }: { readonly locators: readonly Locator[] }) => locators;
+
 t.test('a name with parameters is requested with them, beside plain names (TP2)', (t) => {
   const { driver } = setUp();
   const watcher = driver.watching(PROD, N, TEST);
@@ -186,6 +188,51 @@ t.test('a second variant for the same parameters is refused, and both are named 
   send([{ ...variant('prod', 'V'), constraints: onlyFor('version', 'v1') }]);
   t.equal(lastError(driver), undefined);
   t.strictSame(heldBy(watcher), { [both]: 'V' });
+  t.end();
+});
+
+t.test('a refused variant that the source removed is not requested again (TP2)', (t) => {
+  const { driver, send } = setUp();
+  const both = `env=prod&version=v1 ${N}`;
+  const watcher = driver.watching(both);
+  send([variant('prod', 'P')]);
+  send([{ ...variant('prod', 'V'), constraints: onlyFor('version', 'v1') }]);
+  const removedVariants = [{ name: N, constraints: onlyFor('version', 'v1') }];
+  driver.send('s', { typeUrl: THING, nonce: 'gone', removedVariants });
+  const before = driver.server('s').stream.requests.length;
+  send([], [[N, 'prod']]);
+  t.equal(driver.server('s').stream.requests.slice(before).flatMap(locatorsIn).length, 0);
+  driver.advance(60_000);
+  t.strictSame(heldBy(watcher), {});
+  t.end();
+});
+
+t.test('more refused variants than are told apart: the name is requested again (TP2)', (t) => {
+  const { driver, send } = setUp();
+  const all = Array.from({ length: 20 }, (_, at) => onlyFor(`k${at}`, '1'));
+  const parameters = all.map((_, at) => `k${at}=1`).sort();
+  const watcher = driver.watching(`${parameters.join('&')} ${N}`);
+  for (const [at, constraints] of all.entries()) send([{ ...plain(`${at}`), constraints }]);
+  const remove = (some: typeof all): void => {
+    const removedVariants = some.map((constraints) => ({ name: N, constraints }));
+    driver.send('s', { typeUrl: THING, nonce: `gone ${some.length}`, removedVariants });
+  };
+  remove(all.slice(1, 17));
+  const before = driver.server('s').stream.requests.length;
+  remove(all.slice(0, 1));
+  t.equal(driver.server('s').stream.requests.slice(before).flatMap(locatorsIn).length, 1);
+  t.equal(watcher.held.size, 1, 'and kept meanwhile');
+  t.end();
+});
+
+t.test('a removal with empty constraints is one by name (TP2)', (t) => {
+  const { driver, send } = setUp();
+  const watcher = driver.watching(PROD, TEST);
+  send([variant('prod', 'P')], [[N]]);
+  t.ok(watcher.told.includes(`absent ${keyOf(TEST)}`));
+  t.strictSame(heldBy(watcher), { [PROD]: 'P' });
+  send([plain('U')], [[N]]);
+  t.match(lastError(driver), /occurs twice in one response/);
   t.end();
 });
 
@@ -438,6 +485,9 @@ function testRedirect(t: Test): void {
   t.ok((locatorsOf(driver) as string[]).includes(`{"env":"prod"} ${target}`));
   send([variant('prod', 'there', target)]);
   t.strictSame(heldBy(watcher), { [PROD]: 'there' });
+  send([], [[N, 'prod']]);
+  driver.advance(60_000);
+  t.strictSame(heldBy(watcher), {});
   t.end();
 }
 
