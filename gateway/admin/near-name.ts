@@ -25,7 +25,9 @@ export function nearName(
   for (const key of namesOf(first.source, typeUrl)) {
     if (keysById.size === MAX_COMPARED) break;
     const other = nameOfKey(key);
-    if (other?.authority === name.authority && key !== name.key) keysById.set(other.id, key);
+    // The same name with other parameters is no correction.
+    if (other?.authority !== name.authority || other.parameters !== undefined) continue;
+    if (key !== name.key) keysById.set(other.id, key);
   }
   const nearest = nearestWord(name.id, keysById.keys());
   return nearest === undefined ? undefined : `did you mean "${keysById.get(nearest) ?? ''}"?`;

@@ -63,7 +63,8 @@ export class GroupTelemetry {
       }
       case 'refused': {
         this.#metrics.tally('tributary_refused_resources_total', authority, label).count++;
-        const fields = { authority, group: id, name: event.name.key, reason: event.reason };
+        const { reason } = event;
+        const fields = { authority, group: id, name: wireText(event.name.key), reason };
         const key = `resource_refused ${event.name.key} ${event.reason}`;
         const repeated = this.#repeats.tell(key, this.#clock());
         if (repeated !== undefined) say(this.#log, 'resource_refused', { ...fields, repeated });

@@ -5,9 +5,14 @@
  */
 import type { Projection, ResourceWatcher } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
-import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
+import { isDataError, STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
-import { globKeyOf, isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
+import {
+  globKeyOf,
+  isOldStyle,
+  VariantNames,
+  type ResourceName,
+} from '../../../protos/resource-name.js';
 import { SharedResponses } from './shared-responses.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
@@ -94,6 +99,13 @@ const MAX_DROPPED = 500;
 /** Members of dropped collections that are forgotten in one turn. A count. */
 const MAX_FORGOTTEN = 2_000;
 
+/** A change of a resource without constraints is one for each of its variants, in one turn. A count. */
+const MAX_VARIANTS_OF_NAME = 1_000;
+const TOO_MANY_VARIANTS: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: `clients request this name with ${MAX_VARIANTS_OF_NAME} sets of parameters already`,
+};
+
 const NOTHING = (): void => undefined;
 
 export class ResourceCache implements ResourceWatcher {
@@ -111,6 +123,8 @@ export class ResourceCache implements ResourceWatcher {
    * client receives removals. In the order in which their entries were dropped.
    */
   readonly #dormant = new DormantCollections();
+  /** The requested names with parameters (TP2). */
+  readonly #variants = new VariantNames();
   #collectionChanges = 0;
   readonly #edges = new ClusterEdges();
   readonly #departed = new DepartedMembers();
@@ -248,6 +262,12 @@ export class ResourceCache implements ResourceWatcher {
 
   // ---- demand -------------------------------------------------------------------------------
 
+  /** @returns why no client may request the name with one more set of parameters (TP2); undefined: one may */
+  variantRefusal(typeUrl: string, name: ResourceName): RpcStatus | undefined {
+    if (name.parameters === undefined || this.isWatched(typeUrl, name)) return undefined;
+    return this.#variants.countOf(name) < MAX_VARIANTS_OF_NAME ? undefined : TOO_MANY_VARIANTS;
+  }
+
   /** Is the name or glob watched upstream already? */
   isWatched(typeUrl: string, name: ResourceName): boolean {
     const entries = name.isGlob ? this.#globs : this.#names;
@@ -266,6 +286,7 @@ export class ResourceCache implements ResourceWatcher {
       entry = { typeUrl, name, subscribers: new Set(), payer, state: WAITING };
       this.#names.set(typeUrl, name.key, entry);
       this.#countAsked(typeUrl, name, 1);
+      this.#variants.add(name);
       payer?.changeUpstream(1);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, name, this);
@@ -364,6 +385,7 @@ export class ResourceCache implements ResourceWatcher {
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
       this.#names.delete(entry.typeUrl, entry.name.key);
+      this.#variants.delete(entry.name);
       this.#countAsked(entry.typeUrl, entry.name, -1);
       if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
       tellHeld('dropped');

@@ -308,7 +308,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const { name } = asked;
     const known = this.#table.find(typeUrl, name.authority);
     const isNew = known?.subscribed.has(name) !== true;
-    const full = isNew ? (known?.refusalOf(name) ?? this.#roomRefusal(typeUrl, name)) : undefined;
+    const full = isNew
+      ? (known?.refusalOf(name) ??
+        this.#cache.variantRefusal(typeUrl, name) ??
+        this.#roomRefusal(typeUrl, name))
+      : undefined;
     if (full) this.#refuse(typeUrl, text, full);
     else {
       const subscriptions = this.#subscriptions(typeUrl, name.authority);

@@ -5,11 +5,10 @@
 import type { Projection } from '../../../authorities/index.js';
 import { NO_BYTES } from '../../../protos/discovery-fields.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
-import type { ParameterConstraints } from '../../../protos/parameter-constraints.js';
 import { VariantNames, withParameters, type ResourceName } from '../../../protos/resource-name.js';
 import { NOT_HELD } from '../session/holdings.js';
 import type { Draft } from '../session/response-draft.js';
-import { tellError, type NameSubscription } from './subscription.js';
+import { tellError, type NameSubscription, type SentConstraints } from './subscription.js';
 
 /** Each of them is compared with all others. A count. */
 const MAX_VARIANTS_OF_NAME = 100;
@@ -24,6 +23,9 @@ const TOO_MANY: RpcStatus = {
   code: STATUS_CODE.invalidArgument,
   message: `more than ${MAX_VARIANTS_OF_NAME} sets of parameters for one name on one stream`,
 };
+
+/** The constraints of content without any. */
+const NONE: SentConstraints = { text: '', bytes: NO_BYTES };
 
 export class SentVariants {
   readonly #names: ReadonlyMap<string, NameSubscription>;
@@ -44,9 +46,8 @@ export class SentVariants {
 
   /** @returns why the client may not request this name with one more set of parameters; undefined: it may */
   refusalOf(name: ResourceName): RpcStatus | undefined {
-    if (name.parameters === undefined) return undefined;
-    const count = this.#asked.of(withParameters(name, '')).length;
-    return count < MAX_VARIANTS_OF_NAME ? undefined : TOO_MANY;
+    const isVariant = name.parameters !== undefined;
+    return isVariant && this.#asked.countOf(name) >= MAX_VARIANTS_OF_NAME ? TOO_MANY : undefined;
   }
 
   noteAsked(name: ResourceName): void {
@@ -58,42 +59,44 @@ export class SentVariants {
     if (this.#areKnown) this.#asked.delete(name);
   }
 
-  /** Is this the variant that the subscription brought last, as the client was sent it? */
+  /** Did the subscription bring the client this variant last? Content may have changed since. */
   isSent({ constraints }: NameSubscription, content: Projection): boolean {
-    return !this.areKnown || constraints?.text === content.constraints?.text;
+    return !this.areKnown || isSameVariant(constraints, content.constraints);
   }
 
   /** The client holds this content by this subscription. */
   noteSent(known: NameSubscription, { constraints }: Projection): void {
-    if (this.areKnown) known.constraints = constraints;
+    if (this.areKnown) known.constraints = constraints ?? NONE;
   }
 
   /** TP2, "Example: Transition Scenarios": the variant before goes in the same response, so that a client never has two. */
   replace(draft: Draft, known: NameSubscription, content: Projection): void {
     if (!this.areKnown) return;
-    const { asked, constraints, held, isClaim } = known;
+    const { asked, constraints = NONE, held, isClaim } = known;
     // Which variant a resuming client holds is not known.
-    const isHeld = typeof held === 'string' || constraints !== undefined;
+    // A name that is subscribed again counts as not held, and the client may have its variant.
+    const isHeld = held !== NOT_HELD || known.constraints !== undefined;
     const isToGo = isHeld && !isClaim && !this.isSent(known, content);
     if (isToGo && !this.#isShared(known))
-      draft.removeVariant({ name: asked, constraints: constraints?.bytes ?? NO_BYTES });
+      draft.removeVariant({ name: asked, constraints: constraints.bytes });
     this.noteSent(known, content);
   }
 
   remove(draft: Draft, known: NameSubscription): void {
-    const { asked, constraints } = known;
+    const { asked, constraints = NONE } = known;
     if (this.#isShared(known)) tellError(known, NOT_FOUND, draft);
-    else if (constraints) draft.removeVariant({ name: asked, constraints: constraints.bytes });
-    else draft.remove(asked);
-    if (constraints) known.constraints = undefined;
+    else if (constraints.text === '') draft.remove(asked);
+    else draft.removeVariant({ name: asked, constraints: constraints.bytes });
+    if (known.constraints) known.constraints = undefined;
   }
 
   /** Does the client get the same variant through another subscription, too? */
-  #isShared({ entry: { name }, constraints }: NameSubscription): boolean {
+  #isShared({ entry: { name }, constraints = NONE }: NameSubscription): boolean {
     if (!this.areKnown) return false;
     const plain = withParameters(name, '');
     // A member comes without its constraints.
-    if (!constraints && !this.#names.has(plain.key) && this.#isMember(plain.key)) return true;
+    if (constraints.text === '' && !this.#names.has(plain.key) && this.#isMember(plain.key))
+      return true;
     return [plain, ...this.#asked.of(plain)].some(({ key }) => {
       const other = key === name.key ? undefined : this.#names.get(key);
       return other !== undefined && brings(other, constraints);
@@ -102,12 +105,12 @@ export class SentVariants {
 }
 
 /** Is the client to hold this variant by this subscription, once it was sent what is due? */
-function brings(
-  { held, entry: { state } }: NameSubscription,
-  variant: ParameterConstraints | undefined,
-): boolean {
+function brings({ held, entry: { state } }: NameSubscription, variant: SentConstraints): boolean {
   if (state.kind === 'absent') return false;
-  if (state.kind === 'present') return state.projection.constraints?.text === variant?.text;
+  if (state.kind === 'present') return isSameVariant(state.projection.constraints, variant);
   // A resuming client may hold any.
   return held !== NOT_HELD;
 }
+
+const isSameVariant = (a: SentConstraints | undefined, b: SentConstraints | undefined): boolean =>
+  (a?.text ?? '') === (b?.text ?? '');

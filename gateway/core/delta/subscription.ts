@@ -10,6 +10,9 @@ import { NOT_HELD, type Held } from '../session/holdings.js';
 import { TOO_LARGE } from '../session/message-limit.js';
 import type { GlobEntry, NameEntry } from '../cache/entries.js';
 
+/** How a variant (TP2) is removed. */
+export type SentConstraints = Pick<ParameterConstraints, 'text' | 'bytes'>;
+
 /** Subscription to one name. */
 export interface NameSubscription {
   /** The client's spelling, which `removed_resources` must repeat. */
@@ -22,8 +25,8 @@ export interface NameSubscription {
   toldAbsent: boolean;
   /** Code of the resource error sent last; the same error is not sent twice. */
   lastErrorCode: number | undefined;
-  /** TP2: the constraints of the variant that was sent last. Absent: it had none, or the name has no parameters. */
-  constraints?: ParameterConstraints | undefined;
+  /** TP2: the constraints of the variant that was sent last. Absent: none was sent since the client requested names with parameters. */
+  constraints?: SentConstraints | undefined;
 }
 
 /** Subscription to a glob: a few sequence numbers, however many members it has. */

@@ -5,6 +5,7 @@
  *
  * A denied entry is never doubtful: no deletion guard and no source has a say in it.
  */
+import type { RpcStatus } from '../../../protos/discovery.js';
 import { wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { Collection } from '../cache/collection.js';
 import type { GlobEntry, GlobSubscriber, NameEntry, NameSubscriber } from '../cache/entries.js';
@@ -22,6 +23,7 @@ export type SessionCache = Pick<
   | 'fallbacks'
   | 'held'
   | 'isWatched'
+  | 'variantRefusal'
   | 'nameOf'
   | 'removalPolicyOf'
   | 'isCurrent'
@@ -74,6 +76,10 @@ export class GrantedCache implements SessionCache {
 
   isWatched(typeUrl: string, name: ResourceName): boolean {
     return this.#cache.isWatched(typeUrl, name);
+  }
+
+  variantRefusal(typeUrl: string, name: ResourceName): RpcStatus | undefined {
+    return this.#cache.variantRefusal(typeUrl, name);
   }
 
   nameOf(typeUrl: string, key: string): ResourceName | undefined {

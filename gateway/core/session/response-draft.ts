@@ -49,6 +49,8 @@ export class Draft {
   #errors: ResourceError[] | undefined;
   #bytes = 0;
   #resources = 0;
+  /** Resources that the response has already. A count. */
+  #repeated = 0;
   #bringsNew = false;
   #isOwed = false;
 
@@ -68,7 +70,7 @@ export class Draft {
   }
 
   get isFull(): boolean {
-    return this.#bytes >= this.#maxBytes || this.#resources >= MAX_RESOURCES;
+    return this.#bytes >= this.#maxBytes || this.#resources + this.#repeated >= MAX_RESOURCES;
   }
 
   /**
@@ -101,6 +103,7 @@ export class Draft {
   #isFirst(variant: string): boolean {
     const isFirst = this.#variants?.has(variant) !== true;
     this.#variants?.add(variant);
+    if (!isFirst) this.#repeated++;
     return isFirst;
   }
 

@@ -38,7 +38,7 @@ function assignmentKeyOf(name: ResourceName): string {
 export function placeholderCluster(name: ResourceName): Projection {
   const edsKey = assignmentKeyOf(name);
   // xDS requires `service_name` if the cluster's name is an xdstp name.
-  const serviceName = isOldStyle(name) ? '' : edsKey;
+  const serviceName = isOldStyle(name) ? '' : wireText(edsKey);
   const body = encodeEdsCluster(wireText(name.key), serviceName);
   return projectionOf(name, TYPE_URL.cluster, body, edsKey);
 }

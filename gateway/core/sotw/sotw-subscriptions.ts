@@ -310,6 +310,8 @@ export class SotwSubscriptions
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
+    const tooMany = this.#cache.variantRefusal(this.typeUrl, name);
+    if (tooMany) return this.refused.refuse(text, tooMany);
     const isWatched = this.#cache.isWatched(this.typeUrl, name);
     const full = this.#room?.ask(isWatched, nowMs, this.#takeLeaving);
     if (full) return this.#refuseWithoutRoom(text, full);

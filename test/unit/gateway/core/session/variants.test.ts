@@ -14,11 +14,14 @@ import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js
 import { locatorText } from '../../../../../gateway/core/session/asked-name.js';
 import type { MessageLimit } from '../../../../../gateway/core/session/message-limit.js';
 import { Draft } from '../../../../../gateway/core/session/response-draft.js';
+import { withParameters } from '../../../../../protos/resource-name.js';
+import { forParameters, readResource } from '../../../../../authorities/core/projection.js';
 import { encodeConstraints, onlyFor } from '../../../../support/discovery-messages.js';
 import { nameOf } from '../../../../support/fake-directory.js';
 import { CDS, cds, EDS, eds, LDS, SDS, sds } from '../../../../support/mesh-names.js';
 import { request } from '../../../../support/model-client.js';
 import { Instance } from '../../../../support/session-driver.js';
+import { placeholderCluster } from '../../../../../gateway/core/sotw/placeholder.js';
 import { SotwClient } from '../../../../support/sotw-driver.js';
 
 const A = sds('a');
@@ -271,6 +274,22 @@ t.test('a response removes the variant without constraints once, in either form 
   t.end();
 });
 
+t.test('a response is full once it has met as many subscriptions as resources (TP2)', (t) => {
+  const limit = { exceeds: () => false } as unknown as MessageLimit;
+  const draft = new Draft(Infinity, limit, true);
+  const name = nameOf(A);
+  const read = readResource(name, SDS, SDS, Buffer.alloc(0));
+  if (!read.ok) throw new Error(read.reason);
+  const all = Array.from({ length: 2_500 }, (_, at) => withParameters(name, `at=${at}`));
+  for (const one of all) {
+    t.notOk(draft.isFull);
+    draft.add(forParameters(read.projection, one), '', true);
+  }
+  t.ok(draft.isFull);
+  t.equal(draft.finish()?.resourceCount, 1);
+  t.end();
+});
+
 t.test(
   'a client may request a name with 100 sets of parameters, and leave some for others (TP2)',
   (t) => {
@@ -297,9 +316,37 @@ t.test(
     directory.put(SDS, key(both), 'V', undefined, onlyFor('version', 'v1'));
     send({ typeUrl: SDS, locators: locators([both]) });
     t.strictSame(settle(), [[`${A} (version=v1) V`, `-${A} (env=prod)`]]);
+    directory.put(SDS, key(both), 'U');
+    t.strictSame(settle(), [[`${A} U`, `-${A} (version=v1)`]]);
+    putFor('prod', 'P', both);
+    send({ typeUrl: SDS, locators: locators([both]) });
+    t.strictSame(settle(), [[`${A} (env=prod) P`, `-${A} ()`]]);
     t.end();
   },
 );
+
+t.test('clients together request a name with 1,000 sets of parameters at most (TP2)', (t) => {
+  const { instance } = setUp();
+  const more = (from: number) => {
+    const client = setUp(instance);
+    const all = Array.from({ length: 100 }, (_, at) => `at=${from + at}`);
+    client.send({ typeUrl: SDS, locators: locators(all) });
+    return client;
+  };
+  const clients = Array.from({ length: 10 }, (_, at) => more(100 * at));
+  t.ok(clients.every(({ session }) => session.nameCount === 100));
+  const late = more(950);
+  t.equal(late.session.nameCount, 50, 'those that others request too');
+  t.strictSame(late.settle()[0]?.slice(0, 1), [`!${A} ${STATUS_CODE.unavailable}`]);
+  const state = new SotwClient(instance);
+  const one = { name: A, parameters: 'at=5000' };
+  state.send({ typeUrl: SDS, names: [sds('b')], locators: [one] });
+  t.match(state.pollAll(), [{ errors: [{ name: A, code: STATUS_CODE.unavailable }] }]);
+  for (const { session } of clients) session.close(instance.nowMs);
+  instance.advance(60_000);
+  t.equal(more(2_000).session.nameCount, 100);
+  t.end();
+});
 
 // ---- state of the world -----------------------------------------------------------------------
 
@@ -390,3 +437,11 @@ t.test(
     t.end();
   },
 );
+
+t.test('the placeholder of a cluster with parameters has no key in its text (TP2, GRPC 8)', (t) => {
+  const { edsKey, field } = placeholderCluster(nameOf(key(PROD, cds('c'))));
+  t.equal(edsKey, key(PROD, eds('c')));
+  t.ok(field.bytes.includes(eds('c')));
+  t.notOk(field.bytes.includes('\t'));
+  t.end();
+});
