@@ -100,7 +100,7 @@ export interface GrpcSourceSpec {
   readonly resume: 'trusted' | 'fresh';
   /**
    * Delta only. `forward`: the server knows TP2, so names with dynamic parameters are requested with them. Absent: they are requested
-   * without, and content without constraints is served.
+   * without, and content whose constraints the parameters meet is served.
    */
   readonly dynamicParameters?: 'forward';
   /** `REST` only: the time between two polls of a type (± 10 %), and the limit of each. */
