@@ -384,7 +384,7 @@ export class DeltaStream implements SourceStream {
     return this.#finish(response, accepted, refused, context.nowMs);
   }
 
-  /** Takes a resource for each requested name that it is for: a variant (TP2) may be for thousands of sets of parameters. */
+  /** Takes a resource for each requested name that it is for: a variant (TP2) may be for many sets of parameters. */
   *#takeVariant(resource: WireResource, portions: Portions, context: ResponseContext): ByName {
     const variant = this.#intake.read(resource, context);
     if ('reason' in variant) return { taken: variant, context };

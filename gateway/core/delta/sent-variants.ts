@@ -1,5 +1,5 @@
 /**
- * Variants of resources (TP2) on a delta stream: which one each subscription brought, and how it goes. A client may subscribe to a name
+ * Variants of resources (TP2) on a delta stream: which one each subscription brought, and how it is removed. A client may subscribe to a name
  * several times, with other parameters, and several subscriptions may bring the same variant. It is sent once, and removed with the last.
  */
 import type { Projection } from '../../../authorities/index.js';
@@ -10,8 +10,8 @@ import { NOT_HELD } from '../session/holdings.js';
 import type { Draft } from '../session/response-draft.js';
 import { tellError, type NameSubscription, type SentConstraints } from './subscription.js';
 
-/** Each of them is compared with all others. A count. */
-const MAX_VARIANTS_OF_NAME = 100;
+/** Variants of one name: each is compared with all others. A count. */
+const MAX_VARIANTS_ON_STREAM = 100;
 
 /** For a client that keeps, by another subscription, what a removal would name. */
 const NOT_FOUND: RpcStatus = {
@@ -21,7 +21,7 @@ const NOT_FOUND: RpcStatus = {
 
 const TOO_MANY: RpcStatus = {
   code: STATUS_CODE.invalidArgument,
-  message: `more than ${MAX_VARIANTS_OF_NAME} sets of parameters for one name on one stream`,
+  message: `more than ${MAX_VARIANTS_ON_STREAM} sets of parameters for one name on one stream`,
 };
 
 /** The constraints of content without any. */
@@ -47,7 +47,7 @@ export class SentVariants {
   /** @returns why the client may not request this name with one more set of parameters; undefined: it may */
   refusalOf(name: ResourceName): RpcStatus | undefined {
     const isVariant = name.parameters !== undefined;
-    return isVariant && this.#asked.countOf(name) >= MAX_VARIANTS_OF_NAME ? TOO_MANY : undefined;
+    return isVariant && this.#asked.countOf(name) >= MAX_VARIANTS_ON_STREAM ? TOO_MANY : undefined;
   }
 
   noteAsked(name: ResourceName): void {
@@ -73,9 +73,9 @@ export class SentVariants {
   replace(draft: Draft, known: NameSubscription, content: Projection): void {
     if (!this.areKnown) return;
     const { asked, constraints = NONE, held, isClaim } = known;
-    // Which variant a resuming client holds is not known.
     // A name that is subscribed again counts as not held, and the client may have its variant.
     const isHeld = held !== NOT_HELD || known.constraints !== undefined;
+    // A claim has no constraints, so the gateway cannot name the variant that a resuming client holds.
     const isToGo = isHeld && !isClaim && !this.isSent(known, content);
     if (isToGo && !this.#isShared(known))
       draft.removeVariant({ name: asked, constraints: constraints.bytes });

@@ -25,7 +25,7 @@ export interface NameSubscription {
   toldAbsent: boolean;
   /** Code of the resource error sent last; the same error is not sent twice. */
   lastErrorCode: number | undefined;
-  /** TP2: the constraints of the variant that was sent last. Absent: none was sent since the client requested names with parameters. */
+  /** TP2: the constraints of the variant sent last. Absent: none was sent since the first name with parameters. */
   constraints?: SentConstraints | undefined;
 }
 

@@ -54,7 +54,7 @@ export class Draft {
   #bringsNew = false;
   #isOwed = false;
 
-  /** Of the resources so far, where several subscriptions may bring the same one; undefined: none does. */
+  /** The resources so far, by name and constraints; undefined: no two subscriptions bring the same one. */
   readonly #variants: Set<string> | undefined;
 
   /** @param hasVariants the client requests names with parameters (TP2), and several of them may be for the same variant */

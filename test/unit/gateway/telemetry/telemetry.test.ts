@@ -60,6 +60,17 @@ t.test('a stream that the gateway ends for a reason of its own needs no attentio
   t.end();
 });
 
+t.test('a refused resource is logged by its name, without the key of its parameters (TP2)', (t) => {
+  const { named, telemetry } = rig();
+  const text = 'xdstp://cloud/envoy.config.cluster.v3.Cluster/c';
+  const name = { key: `\tenv=prod\t${text}` };
+  telemetry.onFederation(ofGroup({ kind: 'refused', name, reason: 'cannot be read' }));
+  // `match` would find the text in the key, too.
+  const logged = named('resource_refused').map((line) => line['name']);
+  t.strictSame(logged, [text]);
+  t.end();
+});
+
 t.test('the events of a switch give cause, detection, effect and duration', async (t) => {
   const { lines, named, now, telemetry } = rig();
   const end = { code: 4, message: 'the liveness probe was not answered', detectedBy: 'probe' };

@@ -36,7 +36,7 @@ const all = (...constraints: ConstraintFields[]): ConstraintFields => ({
   and_constraints: { constraints },
 });
 const PROD = onlyFor('env', 'prod');
-/** Each is a set of variants of which at most one is for a client, as TP2 demands of a control plane. */
+/** Sets of variants. In each, at most one variant is for any client, as TP2 demands of a control plane. */
 const SHAPES: readonly (readonly (ConstraintFields | undefined)[])[] = [
   [],
   [undefined],

@@ -49,7 +49,7 @@ function setUp(instance = new Instance()) {
     onReady: () => undefined,
   });
   const responses: DeltaResponse[] = [];
-  /** All responses, each of which is ACKed, as words: `-` marks a removal, `!` an error. */
+  /** ACKs all responses, and returns them as words: `-` marks a removal, `!` an error. */
   const settle = (): readonly (readonly string[])[] => {
     directory.answer();
     const all: (readonly string[])[] = [];
@@ -420,7 +420,7 @@ t.test('a locator of a wildcard with parameters is refused, and other names are 
   t.end();
 });
 
-t.test('the text of a locator is no name that a client could send', (t) => {
+t.test('no client can send the text of a locator as a name', (t) => {
   const text = locatorText({ name: A, parameters: PROD });
   t.not(Buffer.from(text).toString(), text, 'UTF-8 cannot encode it');
   t.equal(locatorText({ name: A, parameters: '' }), A);
