@@ -80,6 +80,8 @@ export class ContentStore implements LastKnown {
   #database: Database | undefined;
   /** Keys of content of earlier processes, by the prefix of their collection. */
   readonly #earlier = new Map<string, Set<string>>();
+  /** Those among them that this process has neither kept again nor found. */
+  readonly #unsent = new Map<string, Set<string>>();
   /** When each process last lived. Milliseconds since 1970. */
   #runs: Readonly<Record<string, number>> = {};
   #run = 0;
@@ -141,6 +143,7 @@ export class ContentStore implements LastKnown {
     await database.open();
     this.#database = database;
     this.#earlier.clear();
+    this.#unsent.clear();
     let resources = 0;
     for await (const key of database.keys({ lt: RUNS_KEY })) {
       const prefix = key.slice(0, DIGEST_LENGTH);
@@ -149,6 +152,7 @@ export class ContentStore implements LastKnown {
       keys.add(key);
       resources++;
     }
+    for (const [prefix, keys] of this.#earlier) this.#unsent.set(prefix, new Set(keys));
     const runs = database.getSync(RUNS_KEY);
     this.#runs = runs ? (JSON.parse(runs.toString()) as Record<string, number>) : {};
     this.#run = Math.max(0, ...Object.keys(this.#runs).map(Number)) + 1;
@@ -183,11 +187,30 @@ export class ContentStore implements LastKnown {
   keep(projection: Projection, sourceId: string): void {
     const source = this.#options.sourceOf(sourceId);
     if (source === undefined || this.#isFrozen) return;
-    this.#changes.set(keyOf(projection.typeUrl, projection.name), { projection, source });
+    const key = keyOf(projection.typeUrl, projection.name);
+    this.#changes.set(key, { projection, source });
+    this.#noteSent(key);
+  }
+
+  #noteSent(key: string): void {
+    const prefix = key.slice(0, DIGEST_LENGTH);
+    const unsent = this.#unsent.get(prefix);
+    if (unsent?.delete(key) === true && unsent.size === 0) this.#unsent.delete(prefix);
   }
 
   drop(typeUrl: string, name: ResourceName): void {
     if (!this.#isFrozen) this.#changes.set(keyOf(typeUrl, name), undefined);
+  }
+
+  dropEarlier(typeUrl: string, name: ResourceName): void {
+    if (this.#isFrozen || this.#unsent.size === 0) return;
+    const prefix = prefixOf(typeUrl, globKeyOf(name));
+    const unsent = [...(this.#unsent.get(prefix) ?? [])];
+    const dropped = name.isGlob ? unsent : unsent.filter((key) => key === keyOf(typeUrl, name));
+    for (const key of dropped) {
+      this.#changes.set(key, undefined);
+      this.#noteSent(key);
+    }
   }
 
   noteWhole(typeUrl: string, globKey: string, sourceId: string, isWhole: boolean): void {
@@ -217,7 +240,10 @@ export class ContentStore implements LastKnown {
     for (const key of keys) {
       const content = this.#read(key);
       if (!content || !sources.has(content.source) || this.#isOld(content)) continue;
-      if (!content.projection.name.isGlob) yield content.projection;
+      if (content.projection.name.isGlob) continue;
+      // Whoever finds it serves it, and drops it when it is gone.
+      this.#noteSent(key);
+      yield content.projection;
     }
   }
 

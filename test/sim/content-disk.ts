@@ -29,6 +29,8 @@ export class ProcessContent implements LastKnown {
   readonly #sourceOf: (id: string) => string | undefined;
   /** Of earlier processes. */
   readonly #earlier: readonly (readonly [key: string, collection: string])[];
+  /** Those that this process has neither kept again nor found. */
+  readonly #unsent: Map<string, string>;
   #changes = new Map<string, Written | undefined>();
   /** The collections that this process had whole: only content of earlier processes is found. */
   readonly #wholeHere = new Set<string>();
@@ -37,6 +39,7 @@ export class ProcessContent implements LastKnown {
     this.#disk = disk;
     this.#sourceOf = sourceOf;
     this.#earlier = [...disk.written].map(([key, { collection }]) => [key, collection]);
+    this.#unsent = new Map(this.#earlier);
   }
 
   keep(projection: Projection, id: string): void {
@@ -46,10 +49,21 @@ export class ProcessContent implements LastKnown {
     const bytes = encodeContent({ projection, source, run: 0 });
     const collection = collectionOf(typeUrl, name);
     this.#changes.set(keyOf(typeUrl, name), { collection, source, bytes });
+    this.#unsent.delete(keyOf(typeUrl, name));
   }
 
   drop(typeUrl: string, name: ResourceName): void {
     this.#changes.set(keyOf(typeUrl, name), undefined);
+  }
+
+  dropEarlier(typeUrl: string, name: ResourceName): void {
+    const dropped = [...this.#unsent].filter(([key, collection]) =>
+      name.isGlob ? collection === collectionOf(typeUrl, name) : key === keyOf(typeUrl, name),
+    );
+    for (const [key] of dropped) {
+      this.#changes.set(key, undefined);
+      this.#unsent.delete(key);
+    }
   }
 
   noteWhole(typeUrl: string, globKey: string, id: string, isWhole: boolean): void {
@@ -79,7 +93,9 @@ export class ProcessContent implements LastKnown {
       const written = this.#changes.has(key) ? undefined : this.#disk.written.get(key);
       if (!written || !sources.has(written.source)) continue;
       const content = written.bytes && decodeContent(written.bytes);
-      if (content) yield content.projection;
+      if (!content) continue;
+      this.#unsent.delete(key);
+      yield content.projection;
     }
   }
 

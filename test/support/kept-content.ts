@@ -5,9 +5,29 @@ import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 
 export class KeptContent implements LastKnown {
   readonly #kept = new Map<string, { readonly projection: Projection; readonly source: string }>();
+  /** What only earlier processes had. */
+  #unsent = new Set<string>();
 
   keep(projection: Projection, source: string): void {
-    this.#kept.set(`${projection.typeUrl} ${projection.name.key}`, { projection, source });
+    const key = `${projection.typeUrl} ${projection.name.key}`;
+    this.#kept.set(key, { projection, source });
+    this.#unsent.delete(key);
+  }
+
+  /** The process ends, and the next one begins. */
+  restart(): void {
+    this.#unsent = new Set(this.#kept.keys());
+  }
+
+  dropEarlier(typeUrl: string, asked: ResourceName): void {
+    for (const key of this.#unsent) {
+      const { projection } = this.#kept.get(key)!;
+      const isAsked = key === `${typeUrl} ${asked.key}`;
+      const isMember = projection.typeUrl === typeUrl && globKeyOf(projection.name) === asked.key;
+      if (!isAsked && !(asked.isGlob && isMember)) continue;
+      this.#kept.delete(key);
+      this.#unsent.delete(key);
+    }
   }
 
   readonly #whole = new Map<string, string>();
@@ -22,14 +42,16 @@ export class KeptContent implements LastKnown {
 
   drop(typeUrl: string, name: ResourceName): void {
     this.#kept.delete(`${typeUrl} ${name.key}`);
+    this.#unsent.delete(`${typeUrl} ${name.key}`);
   }
 
   *find(typeUrl: string, asked: ResourceName, sources: readonly string[]): Iterable<Projection> {
     for (const { projection, source } of this.#kept.values()) {
       const { name } = projection;
       if (projection.typeUrl !== typeUrl || !sources.includes(source)) continue;
-      if (name.key === asked.key || (asked.isGlob && globKeyOf(name) === asked.key))
-        yield projection;
+      if (name.key !== asked.key && !(asked.isGlob && globKeyOf(name) === asked.key)) continue;
+      this.#unsent.delete(`${typeUrl} ${name.key}`);
+      yield projection;
     }
   }
 

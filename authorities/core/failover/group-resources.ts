@@ -615,6 +615,7 @@ export class GroupResources {
       if (demand && index === 0) {
         demand.isAnswered = true;
         this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
+        this.#lastKnown?.handleAbsent(typeUrl, name);
       } else if (demand) this.#tellUnavailable(demand);
       return;
     }
@@ -691,8 +692,8 @@ export class GroupResources {
       this.#events.push(answer);
     }
     const { candidate } = this.#inUse();
-    const isWhole = answer?.kind === 'complete' && candidate.source.facts().live;
-    if (isWhole) this.#lastKnown?.handleWhole(demand, candidate.source.id);
+    if (answer?.kind === 'complete' && candidate.source.facts().live)
+      this.#lastKnown?.handleWhole(demand, candidate.source.id, answer.isProof);
     const isOpen = isIncomplete(candidate, demand) && statusAt(candidate, demand) === 'present';
     if (isOpen) this.#wholeWaits.begin(demand, nowMs);
   }

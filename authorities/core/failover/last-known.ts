@@ -18,6 +18,11 @@ export interface LastKnown {
   keep(projection: Projection, source: string): void;
   drop(typeUrl: string, name: ResourceName): void;
   /**
+   * The primary lacks this name, or has sent all members of this glob: drops the content of earlier processes that this one
+   * neither kept again nor found.
+   */
+  dropEarlier(typeUrl: string, name: ResourceName): void;
+  /**
    * @param source the id of the source that sends the collection
    * @param isWhole did it send all members, and are all of them kept?
    */
@@ -74,8 +79,18 @@ export class GroupLastKnown<D extends Asked> {
     this.#lastKnown.drop(typeUrl, name);
   }
 
-  /** The group serves all members of the collection; this source (its id) has sent the last one. */
-  handleWhole({ typeUrl, name }: Asked, source: string): void {
+  /** The primary lacks this name, and the group does not serve it. */
+  handleAbsent(typeUrl: string, name: ResourceName): void {
+    this.#lastKnown.dropEarlier(typeUrl, name);
+  }
+
+  /**
+   * The group serves all members of the collection; this source (its id) has sent the last one.
+   *
+   * @param isProof other members do not exist
+   */
+  handleWhole({ typeUrl, name }: Asked, source: string, isProof: boolean): void {
+    if (isProof) this.#lastKnown.dropEarlier(typeUrl, name);
     const isWhole = !this.#inPart.has(collectionOf(typeUrl, name.key));
     this.#lastKnown.noteWhole(typeUrl, name.key, source, isWhole);
   }

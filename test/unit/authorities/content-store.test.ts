@@ -141,6 +141,39 @@ t.test(
 );
 
 t.test(
+  'content that the source of a later process lacks is not found by the one after it',
+  async (t) => {
+    const { start, found } = await setUp(t);
+    const other = thing('cloud', 'y/1');
+    const first = await start();
+    for (const id of [1, 2, 3]) first.keep(content(member(id), `m${id}`), 'c');
+    first.keep(content(other, 'y1'), 'c');
+    first.noteWhole(THING, nameOf(glob).key, 'c', true);
+    await first.close();
+    const second = await start();
+    second.keep(content(member(1), 'm1'), 'c');
+    t.strictSame(found(second, member(2)), ['m2'], 'the group serves it from now on');
+    second.dropEarlier(THING, nameOf(glob));
+    second.noteWhole(THING, nameOf(glob).key, 'c', true);
+    t.strictSame(found(second, member(3)), [], 'nor is it found at once');
+    second.dropEarlier(THING, nameOf(member('never')));
+    await second.close();
+    const third = await start();
+    t.strictSame(found(third, glob).toSorted(), ['m1', 'm2']);
+    t.ok(third.isWhole(THING, nameOf(glob), ['c']));
+    t.strictSame(found(third, other), ['y1'], 'of another collection');
+    await third.close();
+    const fourth = await start();
+    fourth.dropEarlier(THING, nameOf(other));
+    fourth.dropEarlier(THING, nameOf(member(1)));
+    await fourth.close();
+    const fifth = await start();
+    t.strictSame(found(fifth, other), []);
+    t.strictSame(found(fifth, glob), ['m2']);
+  },
+);
+
+t.test(
   'content of another source is not found, and that of a source without a target is not kept',
   async (t) => {
     const { world, start, found } = await setUp(t);

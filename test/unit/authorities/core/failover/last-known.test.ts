@@ -46,6 +46,7 @@ function keptBy(resources: Resources, ...asked: readonly string[]): KeptContent 
   const driver = alone(resources, { lastKnown });
   driver.watching(...asked);
   driver.advance(WHOLE_MS);
+  lastKnown.restart();
   return lastKnown;
 }
 
@@ -246,6 +247,34 @@ function keptProjection() {
   driver.advance(WHOLE_MS);
   return watcher.projections.get(member('2'))!;
 }
+
+t.test(
+  'what the source of a later process lacks is gone for the one after it (invariant 3)',
+  (t) => {
+    const lastKnown = keptBy({ ...COLLECTION, [b]: 'b1' }, a, b, glob);
+    const second = alone({ [member('1')]: 'new' }, { lastKnown });
+    second.watching(a, glob);
+    second.advance(WHOLE_MS);
+    t.strictSame(lastKnown.names, [b, member('1')], 'nobody requested the other name');
+    lastKnown.restart();
+    const third = inOutage(lastKnown);
+    const watcher = third.watching(a, b, glob);
+    third.advance(TRIP_MS);
+    t.strictSame(Object.fromEntries(watcher.held), { [b]: 'b1', [member('1')]: 'new' });
+    t.end();
+  },
+);
+
+t.test('an alternative that lacks a name drops no kept content (invariant 3)', (t) => {
+  const lastKnown = keptBy(COLLECTION, a, glob);
+  const driver = pair({}, {}, {}, { lastKnown });
+  driver.kill('c');
+  driver.watching(a, glob);
+  driver.advance(TRIP_MS);
+  t.equal(kindOf(driver), 'alt');
+  t.strictSame(lastKnown.names, [a, member('1'), member('2')]);
+  t.end();
+});
 
 t.test('kept content of a source that the authority no longer has is not served', (t) => {
   const lastKnown = keptBy(COLLECTION, a);
