@@ -277,10 +277,13 @@ export class Polls {
       write: (message) => {
         // Many polls may have waited for the same change.
         const status = refusalOfBuffered(account);
+        const { waiting } = lease;
         this.#reply(
           lease,
           status ? { kind: 'refused', status } : { kind: 'response', message, account },
         );
+        // It counts the response as sent, so the client's next request opens another session. That one takes its place.
+        if (status && waiting) this.#rest(lease);
         return true;
       },
       end: (status) => {
