@@ -169,10 +169,9 @@ export class LoadReportStream implements LongRequest {
 
   *#take({ node, clusters }: LoadStatsRequest): Generator<unknown, void, unknown> {
     this.#session ??= this.#open(node);
-    if (clusters.length > 0) {
-      const unknown = yield* this.#session.handleReport(clusters);
-      this.#tell({ kind: 'report', clusters: clusters.length, unknown });
-    }
+    // A report without clusters says that no request is in progress.
+    const unknown = yield* this.#session.handleReport(clusters);
+    if (clusters.length > 0) this.#tell({ kind: 'report', clusters: clusters.length, unknown });
     this.#write();
   }
 

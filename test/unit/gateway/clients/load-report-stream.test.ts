@@ -132,6 +132,28 @@ t.test('the first request names the node group; each later change is written onc
 });
 
 t.test(
+  "a report without clusters is passed on, since it ends the client's requests in progress",
+  (t) => {
+    const { state, send, events } = start();
+    const reports: number[] = [];
+    state.report = (clusters) => {
+      reports.push(clusters.length);
+      return [];
+    };
+    send();
+    send('shop');
+    send();
+    t.strictSame(reports, [0, 1, 0]);
+    t.match(
+      events.filter(({ kind }) => kind === 'report'),
+      [{ clusters: 1 }],
+      'only one of them has clusters',
+    );
+    t.end();
+  },
+);
+
+t.test(
   'load reports are of the node group that a header of the call tells (forward_headers)',
   (t) => {
     const fields = ['id'] as const;
