@@ -47,7 +47,8 @@ interface Doubt {
 
 interface Trial {
   readonly typeUrl: string;
-  readonly sinceMs: number;
+  /** When it may be over. */
+  readonly lookMs: number;
 }
 
 export class TypeTrials {
@@ -200,10 +201,19 @@ export class TypeTrials {
    */
   handleTimer(wanted: Iterable<string>, isLive: boolean, nowMs: number): string | undefined {
     if (!isLive) return undefined;
-    const trial = this.#trial;
-    if (trial && nowMs >= trial.sinceMs + SOON_MS) this.#acquit(trial.typeUrl);
+    const types = new Set(wanted);
+    if (this.#trial) this.#judge(this.#trial, types, nowMs);
     const isDue = !this.#trial && nowMs >= Math.max(this.#nextTrialMs, this.#lookMs);
-    return isDue ? this.#tryNext(new Set(wanted), nowMs) : undefined;
+    return isDue ? this.#tryNext(types, nowMs) : undefined;
+  }
+
+  /** A trial runs from the request, which may have to wait: for a token (`rate_limit_settings`), or until the source reads. */
+  #judge({ typeUrl, lookMs }: Trial, wanted: ReadonlySet<string>, nowMs: number): void {
+    if (nowMs < lookMs) return;
+    const requestedMs = this.#requestedMs.get(typeUrl);
+    if (requestedMs !== undefined && nowMs >= requestedMs + SOON_MS) this.#acquit(typeUrl);
+    else if (requestedMs === undefined && !wanted.has(typeUrl)) this.#trial = undefined;
+    else this.#trial = { typeUrl, lookMs: (requestedMs ?? nowMs) + SOON_MS };
   }
 
   /** Tries a type without a verdict first, and types that the gateway knows before invented ones. */
@@ -220,7 +230,7 @@ export class TypeTrials {
         Number(!KNOWN.has(aType)) - Number(!KNOWN.has(bType)),
     );
     if (!next) return undefined;
-    this.#trial = { typeUrl: next[0], sinceMs: nowMs };
+    this.#trial = { typeUrl: next[0], lookMs: nowMs + SOON_MS };
     this.#lookMs = -Infinity;
     return next[0];
   }
@@ -233,7 +243,7 @@ export class TypeTrials {
 
   /** When `handleTimer` is due on a live stream; undefined: no subscribed type is doubted. */
   get nextDeadlineMs(): number | undefined {
-    if (this.#trial) return this.#trial.sinceMs + SOON_MS;
+    if (this.#trial) return this.#trial.lookMs;
     const atMs = Math.max(this.#nextTrialMs, this.#lookMs);
     return this.#doubts.size === 0 || atMs === Infinity ? undefined : atMs;
   }

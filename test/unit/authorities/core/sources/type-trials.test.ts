@@ -128,6 +128,44 @@ t.test('of several new types each is tried alone, those that matter most first',
   t.end();
 });
 
+t.test('a trial runs from the request, which may have to wait for a token', (t) => {
+  const story = new Story();
+  story.serves = [CDS];
+  story.open(BAD, LDS, CDS).end();
+  story.open();
+  const { trials } = story;
+  const late = (ms: number): void => {
+    story.nowMs += ms;
+    trials.handleTimer(story.wanted, true, story.nowMs);
+  };
+  late(0);
+  t.ok(trials.mayRequest(LDS));
+  late(10_000);
+  t.equal(trials.nextDeadlineMs, story.nowMs + 2_000);
+  trials.handleRequested(LDS, story.nowMs);
+  t.strictSame(
+    story.after(1_000).end(),
+    { isExplained: true, refused: LDS },
+    'no trust without a request',
+  );
+  t.end();
+});
+
+t.test('a trial ends when no client wants the type any more, and nothing was requested', (t) => {
+  const story = new Story();
+  story.serves = [CDS];
+  story.open(BAD, LDS, CDS).end();
+  story.open();
+  const { trials } = story;
+  trials.handleTimer(story.wanted, true, story.nowMs);
+  t.ok(trials.mayRequest(LDS));
+  story.wanted.splice(story.wanted.indexOf(LDS), 1);
+  story.nowMs += 2_000;
+  trials.handleTimer(story.wanted, true, story.nowMs);
+  t.ok(trials.mayRequest(BAD), 'the next one has its turn');
+  t.end();
+});
+
 t.test('a stream that nothing shows to be well tries one doubted type after the other', (t) => {
   const story = new Story();
   story.serves = [];
