@@ -8,7 +8,7 @@
  * directory is watched for a change of the next directory on the path, which the other watches do not report.
  */
 import { readdirSync, statSync, type Dirent } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { FileResource } from '../config/file-resource.js';
 import type { PathSourceSpec } from '../config/model.js';
@@ -117,12 +117,17 @@ export class FilesystemSource {
 
   /** @param changed an entry of a watched directory; undefined: any */
   #schedule(changed?: string): void {
-    if (changed !== undefined && RESOURCE_FILE.test(changed) && !this.#unsettled.has(changed)) {
+    if (changed !== undefined && this.#isRead(changed) && !this.#unsettled.has(changed)) {
       this.#unsettled.set(changed, fingerprintOf(changed));
     }
     // Further events do not extend the delay: a busy neighbouring directory would delay the load
     // for ever.
     if (!this.#timer) this.#settle(performance.now());
+  }
+
+  /** A source of one file reads it whatever its suffix. */
+  #isRead(changed: string): boolean {
+    return RESOURCE_FILE.test(changed) || resolve(changed) === resolve(this.#spec.path);
   }
 
   /** Waits until the changed files stay as they are: one may be written in place, and a part of it may be valid. */
