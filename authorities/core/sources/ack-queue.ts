@@ -35,6 +35,8 @@ export class AckQueue<Ack extends Acknowledgement> {
   readonly #lastNacks = new Map<string, LastNack>();
   /** By type. A later response of the type replaces it: only the last nonce counts. */
   readonly #paced = new Map<string, PacedNack<Ack>>();
+  /** By type: those that can be written now. Counts. */
+  readonly #waiting = new Map<string, number>();
   #size = 0;
   #bytes = 0;
 
@@ -66,8 +68,27 @@ export class AckQueue<Ack extends Acknowledgement> {
       this.#paced.set(typeUrl, { ack, reason, dueMs: last.sentMs + REPEATED_NACK_MS });
       return;
     } else this.#lastNacks.set(typeUrl, { reason, sentMs: nowMs });
+    this.#add(ack);
+  }
+
+  #add(ack: Ack): void {
     this.#size++;
+    this.#waiting.set(ack.typeUrl, (this.#waiting.get(ack.typeUrl) ?? 0) + 1);
     this.#queue.push(ack);
+  }
+
+  /** May one of this type be written now? */
+  has(typeUrl: string): boolean {
+    return this.#waiting.has(typeUrl);
+  }
+
+  /** The delayed NACK of a type: another request of the type is written now, and without the NACK it would be an ACK. */
+  takePaced(typeUrl: string, nowMs: number): Ack | undefined {
+    const paced = this.#paced.get(typeUrl);
+    if (!paced) return undefined;
+    this.#forgetPaced(paced);
+    this.#lastNacks.set(typeUrl, { reason: paced.reason, sentMs: nowMs });
+    return paced.ack;
   }
 
   shift(nowMs: number): Ack | undefined {
@@ -75,12 +96,14 @@ export class AckQueue<Ack extends Acknowledgement> {
       if (nowMs < dueMs) continue;
       this.#paced.delete(ack.typeUrl);
       this.#lastNacks.set(ack.typeUrl, { reason, sentMs: nowMs });
-      this.#size++;
-      this.#queue.push(ack);
+      this.#add(ack);
     }
     const ack = this.#queue.shift();
     if (!ack) return undefined;
     this.#size--;
+    const left = (this.#waiting.get(ack.typeUrl) ?? 1) - 1;
+    if (left > 0) this.#waiting.set(ack.typeUrl, left);
+    else this.#waiting.delete(ack.typeUrl);
     this.#bytes -= bytesOf(ack);
     return ack;
   }
@@ -89,6 +112,7 @@ export class AckQueue<Ack extends Acknowledgement> {
     this.#queue.clear();
     this.#lastNacks.clear();
     this.#paced.clear();
+    this.#waiting.clear();
     this.#size = 0;
     this.#bytes = 0;
   }

@@ -105,6 +105,8 @@ export class DeltaStream implements SourceStream {
   readonly #leftWildcards = new Set<string>();
   readonly #node: NodeSender;
   readonly #acks = new AckQueue<DeltaRequest>();
+  /** The last request was an ACK or a NACK. */
+  #wasAck = false;
   /** Types whose first request is due, in order. */
   readonly #initialTypes = new Set<string>();
   /** Types that may not be requested yet. */
@@ -211,6 +213,7 @@ export class DeltaStream implements SourceStream {
     this.#largestSentBytes = 0;
     this.#node.restart();
     this.#acks.clear();
+    this.#wasAck = false;
     this.#pending.clear();
     this.#initialTypes.clear();
     this.#heldTypes.clear();
@@ -283,11 +286,14 @@ export class DeltaStream implements SourceStream {
 
   /**
    * The next request to write, or undefined. ACKs and NACKs first, then the first request of each
-   * type, then changes.
+   * type, then changes. But one ACK at a time while others wait: under `rate_limit_settings`, ACKs
+   * alone may use all tokens.
    */
   pollRequest(nowMs: number): StreamRequest | undefined {
-    const request =
-      this.#acks.shift(nowMs) ?? this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);
+    const change = this.#wasAck ? this.#nameRequest(nowMs) : undefined;
+    const ack = change ? undefined : this.#acks.shift(nowMs);
+    this.#wasAck = ack !== undefined;
+    const request = change ?? ack ?? this.#nameRequest(nowMs);
     if (!request) return undefined;
     const { typeUrl } = request;
     const node = this.#node.nodeFor(typeUrl);
@@ -606,6 +612,10 @@ export class DeltaStream implements SourceStream {
   /** The answers to what the stream begins with may come in several responses. */
   #expectResync(nowMs: number): void {
     if (this.#resyncUntilMs < nowMs) this.#resyncUntilMs = nowMs + this.#options.quietResumeMs;
+  }
+
+  #nameRequest(nowMs: number): DeltaRequest | undefined {
+    return this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);
   }
 
   #changeRequest(nowMs: number): DeltaRequest | undefined {

@@ -2,12 +2,19 @@
  * The names whose resources a source sent and the gateway rejected. They exist at the source, so they are not absent.
  * Bulk machine: mutable, without IO.
  */
+import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Unroomed } from './content-budget.js';
+
+interface RejectedName {
+  readonly name: ResourceName;
+  /** The bytes for which there was no room; 0: rejected for another reason. */
+  readonly unroomedBytes: number;
+}
 
 /** The rejected names of one collection. */
 export interface Rejected {
-  /** By name: the bytes for which there was no room; 0: rejected for another reason. */
-  readonly names: Map<string, number>;
+  /** By key. */
+  readonly names: Map<string, RejectedName>;
   /** The gateway rejected further members and does not remember which: none is proven absent. */
   hasForgotten: boolean;
 }
@@ -34,25 +41,25 @@ export class RejectedNames {
    * @param unroomedBytes its size, if there was no room for it; else 0
    * @param isAsked the name is subscribed by itself. The gateway bounds such names, and the source invents others
    */
-  add(rejected: Rejected, key: string, unroomedBytes: number, isAsked: boolean): void {
-    this.forget(rejected, key);
+  add(rejected: Rejected, name: ResourceName, unroomedBytes: number, isAsked: boolean): void {
+    this.forget(rejected, name.key);
     if (isAsked || this.#count < MAX_REJECTED_NAMES) {
-      rejected.names.set(key, unroomedBytes);
+      rejected.names.set(name.key, { name, unroomedBytes });
       this.#countOne(1, unroomedBytes);
     } else rejected.hasForgotten = true;
   }
 
   /** @returns whether the name was rejected */
   forget({ names }: Rejected, key: string): boolean {
-    const unroomedBytes = names.get(key);
-    if (unroomedBytes === undefined) return false;
-    this.#countOne(-1, unroomedBytes);
+    const known = names.get(key);
+    if (!known) return false;
+    this.#countOne(-1, known.unroomedBytes);
     return names.delete(key);
   }
 
   clear(rejected: Rejected): void {
     if (rejected.names.size === 0 && !rejected.hasForgotten) return;
-    for (const unroomedBytes of rejected.names.values()) this.#countOne(-1, unroomedBytes);
+    for (const { unroomedBytes } of rejected.names.values()) this.#countOne(-1, unroomedBytes);
     rejected.names.clear();
     rejected.hasForgotten = false;
   }

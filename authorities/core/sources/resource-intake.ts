@@ -42,7 +42,7 @@ export interface Taken {
   readonly reason?: string | undefined;
 }
 
-interface Refused {
+interface Refused extends Taken {
   readonly reason: string;
 }
 
@@ -126,15 +126,35 @@ export class ResourceIntake {
     const reason = constraintProblem(name, constraints);
     return reason === undefined
       ? this.#takeAs(name, resource, context, constraints)
-      : { name, reason };
+      : this.#refuse(name, context, reason);
   }
 
-  read(resource: WireResource, { typeUrl }: ResponseContext): Variant | Refused {
-    const published = this.#readName(typeUrl, resource.name);
+  /** @returns the refusal of a name, or of constraints, that cannot be read */
+  read(resource: WireResource, context: ResponseContext): Variant | Refused {
+    const published = this.#readName(context.typeUrl, resource.name);
     if (!published.ok) return { reason: published.reason };
+    const { name } = published;
     const constraints = resource.constraints && readConstraints(resource.constraints);
-    if (typeof constraints === 'string') return { reason: `has constraints that ${constraints}` };
-    return { name: published.name, resource, constraints };
+    if (typeof constraints !== 'string') return { name, resource, constraints };
+    const refused = this.#refuse(name, context, `has constraints that ${constraints}`);
+    // The source has this name with whichever parameters.
+    return this.#contents.hasVariants
+      ? { ...refused, names: this.#contents.asVariants(name) }
+      : refused;
+  }
+
+  /** The source has this name, but the gateway cannot take its content. Held content stays. */
+  #refuse(
+    name: ResourceName,
+    { typeUrl, nowMs }: ResponseContext,
+    reason: string,
+    unroomedBytes?: number,
+  ): Refused {
+    if (!name.isGlob && this.#contents.isWanted(typeUrl, name)) {
+      const glob = this.#contents.refuse(typeUrl, name, unroomedBytes);
+      if (glob) this.#answers.handleMember(glob, 'part', nowMs);
+    }
+    return { name, reason };
   }
 
   /** The requested names that a variant may be for: the source may send the variants for other clients, too. */
@@ -197,10 +217,11 @@ export class ResourceIntake {
   #takeAs(
     name: ResourceName,
     resource: WireResource,
-    { typeUrl, nowMs, arrivedMs, isResync, partial }: ResponseContext,
+    context: ResponseContext,
     constraints: ParameterConstraints | undefined,
     like?: Projection,
   ): Taken {
+    const { typeUrl, nowMs, arrivedMs, isResync, partial } = context;
     // Sent before the unsubscribe arrived, or never requested: ignored, and no reason for a NACK.
     if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return { name };
     const { ttlMs } = resource;
@@ -210,11 +231,8 @@ export class ResourceIntake {
     }
     const { typeUrl: bodyTypeUrl, body } = resource;
     const projected = this.#admitted(name, typeUrl, { bodyTypeUrl, body, constraints, like });
-    if (!projected.ok) {
-      const glob = this.#contents.refuse(typeUrl, name, projected.unroomedBytes);
-      if (glob) this.#answers.handleMember(glob, 'part', nowMs);
-      return { name, reason: projected.reason };
-    }
+    if (!projected.ok)
+      return this.#refuse(name, context, projected.reason, projected.unroomedBytes);
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
     const glob = this.#contents.put(entry, isResync);

@@ -113,6 +113,8 @@ export class SotwStream implements SourceStream {
   /** The types with a request on the stream. */
   readonly #types = new Map<string, TypeState>();
   readonly #acks = new AckQueue<SotwAcknowledgement>();
+  /** The last request was an ACK or a NACK. */
+  #wasAck = false;
   /** Types whose names changed since their last request. */
   readonly #changed = new Set<string>();
   /** Types that may not be requested yet. */
@@ -241,6 +243,7 @@ export class SotwStream implements SourceStream {
     this.#unknown.restart();
     this.#types.clear();
     this.#acks.clear();
+    this.#wasAck = false;
     this.#changed.clear();
     this.#held.clear();
     this.#addedMs = new WeakMap();
@@ -276,10 +279,20 @@ export class SotwStream implements SourceStream {
   }
 
   pollRequest(nowMs: number): StreamRequest | undefined {
-    const ack = this.#acks.shift(nowMs);
-    if (ack) return this.#request(ack, nowMs);
+    const change = this.#wasAck ? this.#change(nowMs) : undefined;
+    const ack = change ? undefined : this.#acks.shift(nowMs);
+    // In turn: under `rate_limit_settings`, ACKs alone may use all tokens.
+    this.#wasAck = ack !== undefined;
+    return change ?? (ack ? this.#request(ack, nowMs) : this.#change(nowMs));
+  }
+
+  /** A request of a type whose names changed. Its ACKs go first: their nonces are older, and the last of them has the names. */
+  #change(nowMs: number): StreamRequest | undefined {
     for (const typeUrl of this.#changed) {
+      if (this.#acks.has(typeUrl)) continue;
       this.#changed.delete(typeUrl);
+      const nack = this.#acks.takePaced(typeUrl, nowMs);
+      if (nack) return this.#request(nack, nowMs);
       const { version, nonce } = this.#types.get(typeUrl) ?? FIRST;
       if (!this.#canSay(typeUrl)) continue;
       const change = { typeUrl, version, responseNonce: nonce, errorDetail: undefined };
@@ -427,7 +440,7 @@ export class SotwStream implements SourceStream {
         this.#removeOther(name, context);
       }
       this.#answerGlobs(state, context);
-      if (!state.isAnswered) this.#awaitMissing(context);
+      if (!state.isAnswered) this.#awaitMissing(sent, context);
     }
     ({ nowMs } = context);
     this.#answers.handleResponse(typeUrl, false, nowMs);
@@ -528,15 +541,17 @@ export class SotwStream implements SourceStream {
     });
   }
 
-  /** The held names that a whole response lacks. */
+  /** The names, held or rejected, that the source had and that a whole response lacks. */
   #others(typeUrl: string, sent: ReadonlySet<string>): readonly ResourceName[] {
     const held = [...this.#contents.entries(typeUrl)].map(({ projection: { name } }) => name);
-    return held.filter(({ key }) => !sent.has(key));
+    const had = [...held, ...this.#contents.rejectedOnly(typeUrl)];
+    return had.filter(({ key }) => !sent.has(key));
   }
 
   #removeOther(name: ResourceName, { typeUrl, isResync, nowMs }: ResponseContext): void {
     // It may have been unsubscribed, or have expired, since the response began.
-    if (!this.#contents.entry(typeUrl, name)) return;
+    const isHeld = this.#contents.entry(typeUrl, name) !== undefined;
+    if (!isHeld && !this.#contents.isRejected(typeUrl, name)) return;
     this.#contents.remove(typeUrl, name, isResync || this.#isLate(typeUrl, name, nowMs));
   }
 
@@ -575,8 +590,8 @@ export class SotwStream implements SourceStream {
   }
 
   /** Names whose time was over before the first set came have as long again: it lacks them, so they may be absent (seed 6005252). */
-  #awaitMissing({ typeUrl, nowMs }: ResponseContext): void {
-    this.#contents.reopen(typeUrl);
+  #awaitMissing(sent: ReadonlySet<string>, { typeUrl, nowMs }: ResponseContext): void {
+    this.#contents.reopen(typeUrl, sent);
     this.#answers.handleRequested([...this.#contents.subscriptions(typeUrl)], nowMs);
   }
 
@@ -590,6 +605,8 @@ export class SotwStream implements SourceStream {
     const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
     // The last set has it, as a member of a collection: go-control-plane does not send that again.
     if (isHeld && hasSet) this.#contents.settle(subscription);
+    // The set has it.
+    else if (this.#contents.isRejected(typeUrl, name)) this.#contents.timeOut(subscription);
     else if (!isHeld && this.#again.has(subscription)) this.#isStuck = true;
     else if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);
     else this.#contents.timeOut(subscription);

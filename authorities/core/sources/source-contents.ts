@@ -395,8 +395,21 @@ export class SourceContents {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
     const isAsked = collection.singletons.has(name.key);
-    this.#rejectedNames.add(collection.rejected, name.key, unroomedBytes, isAsked);
+    this.#rejectedNames.add(collection.rejected, name, unroomedBytes, isAsked);
     return isAsked ? undefined : collection.glob;
+  }
+
+  /** Did the gateway reject what the present stream sent last for this name? */
+  isRejected(typeUrl: string, name: ResourceName): boolean {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    return collection?.rejected.names.has(name.key) === true;
+  }
+
+  /** The names that were rejected and have no earlier content. */
+  *rejectedOnly(typeUrl: string): IterableIterator<ResourceName> {
+    for (const { rejected, entries } of this.#collectionsOf(typeUrl)) {
+      for (const [key, { name }] of rejected.names) if (!entries.has(key)) yield name;
+    }
   }
 
   /** The resources that the gateway rejected for lack of room, and that the source has still, as far as known. */
@@ -511,10 +524,14 @@ export class SourceContents {
     this.#announce('timed_out', subscription.typeUrl, subscription.name, subscription);
   }
 
-  /** The stream requests the names of this type that were not answered in time. */
-  reopen(typeUrl: string): void {
+  /**
+   * The stream requests the names of this type that were not answered in time.
+   *
+   * @param answered the keys of other names, which the source has answered meanwhile
+   */
+  reopen(typeUrl: string, answered: ReadonlySet<string> = NO_KEYS): void {
     for (const subscription of this.subscriptions(typeUrl)) {
-      if (subscription.status !== 'timed_out') continue;
+      if (subscription.status !== 'timed_out' || answered.has(subscription.name.key)) continue;
       this.#setStatus(subscription, 'requested');
       subscription.absence = undefined;
     }
@@ -663,6 +680,8 @@ export class SourceContents {
     return collection;
   }
 }
+
+const NO_KEYS: ReadonlySet<string> = new Set();
 
 /** Has the present stream not answered it yet? */
 const isUnanswered = (subscription: SourceSubscription | undefined): boolean =>

@@ -66,6 +66,23 @@ t.test('a name that is unsubscribed before its request is never requested', (t) 
   t.end();
 });
 
+t.test(
+  'a new name waits for one ACK, not for all of a source that sends faster than the limit',
+  (t) => {
+    const { sent, pump, ask, answer } = start({ maxTokens: 1, fillRatePerSecond: 1 });
+    ask('a', 0);
+    for (let at = 0; at < 20; at++) answer(`n${at}`, 100 + at);
+    ask('b', 500);
+    pump(1_000);
+    answer('later', 1_500);
+    pump(2_000);
+    t.match(sent.slice(1), [{ nonce: 'n0' }, { nonce: '', subscribe: [thing('c', 'b')] }]);
+    pump(3_000);
+    t.equal(sent.at(-1)?.nonce, 'n1');
+    t.end();
+  },
+);
+
 t.test('ACKs are delayed too, and go first', (t) => {
   const { sent, pump, ask, answer } = start({ maxTokens: 1, fillRatePerSecond: 2 });
   ask('a', 0);
