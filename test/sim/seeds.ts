@@ -158,6 +158,11 @@ const OF_ENDPOINTS: readonly SeedSpec[] = [
   plain(4783), // what the primary has stayed unknown when the endpoints of its alternative expired
 ];
 
+/** Found with all features. */
+const OF_VARIANTS: readonly SeedSpec[] = [
+  plain(12159), // a name that no source had hid that a collection of a resuming client had lost all members
+];
+
 const AFTER_LISTS = [...CONTENT_PARTS, ...RARE_PARTS, ...ENDPOINT_PARTS];
 const AFTER_RIGHTS = [...LIST_PARTS, ...AFTER_LISTS];
 const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...AFTER_RIGHTS];
@@ -175,6 +180,7 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...OF_LISTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_LISTS] })),
   ...OF_LONG_RUNS.map(({ seed, without }) => ({ seed, without: [...without, ...ENDPOINT_PARTS] })),
   ...OF_ENDPOINTS,
+  ...OF_VARIANTS,
 ];
 
 /** @param without features that the worlds leave out */

@@ -391,6 +391,19 @@ t.test('existing names count beside members', (t) => {
   t.end();
 });
 
+t.test(
+  'a name that the client may not have does not hide the loss of a member (invariant 3, seed 12159)',
+  (t) => {
+    const asked = [cds('none'), cds('g/*')];
+    const { directory, saidAfter } = resumed(new Map([[CDS, asked]]), [[CDS, cds('g/b')]]);
+    directory.fail(CDS, cds('none'), DENIED);
+    directory.answer(({ id }) => id !== 'none');
+    t.strictSame(saidAfter(0), []);
+    t.strictSame(saidAfter(SWITCH_WAIT_MS), [['Cluster']]);
+    t.end();
+  },
+);
+
 t.test('removals that this process saw, and lost permissions, are not losses to wait for', (t) => {
   const { client, directory, instance } = resumed(new Map([[CDS, [cds('a'), cds('b')]]]), [
     [CDS, cds('a')],
