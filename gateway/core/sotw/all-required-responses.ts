@@ -193,7 +193,9 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const globs = entries.map(({ collection }) => collection);
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
     // A name without content may never have had any: then the client holds more members (seed 12159).
-    const named = [...this.#of.names.values()].filter(({ entry }) => entry.state.kind === 'present');
+    const named = [...this.#of.names.values()].filter(
+      ({ entry }) => entry.state.kind === 'present',
+    );
     // The version of another server contains no number.
     const held = this.#claimed === undefined ? size + 1 : this.#claimed - named.length;
     const lost = Math.max(0, held - size);
