@@ -192,9 +192,10 @@ export class AllRequiredResponses implements Responses, FirstSet {
     if (entries.some(({ denial }) => denial)) return [];
     const globs = entries.map(({ collection }) => collection);
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
-    // A name without content may never have had any: then the client holds more members (seed 12159).
+    // A name without content may never have had any, so it may not be one of them (seed 12159). A member that is subscribed by
+    // its name too counts once (seed 25423).
     const named = [...this.#of.names.values()].filter(
-      ({ entry }) => entry.state.kind === 'present',
+      ({ entry: { name, state } }) => state.kind === 'present' && !this.#of.coveringOf(name),
     );
     // The version of another server contains no number.
     const held = this.#claimed === undefined ? size + 1 : this.#claimed - named.length;

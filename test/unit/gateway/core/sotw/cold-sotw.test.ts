@@ -404,6 +404,19 @@ t.test(
   },
 );
 
+t.test('a member that is subscribed by its name too counts once (invariant 3, seed 25423)', (t) => {
+  const asked = [cds('g/a'), cds('g/*')];
+  const { directory, saidAfter } = resumed(new Map([[CDS, asked]]), [
+    [CDS, cds('g/a')],
+    [CDS, cds('g/b')],
+  ]);
+  directory.put(CDS, cds('g/a'), 'v2');
+  directory.answer();
+  t.strictSame(saidAfter(0), [], 'g/b is lost');
+  t.strictSame(saidAfter(SWITCH_WAIT_MS), [['Cluster', 'g/a=v2']]);
+  t.end();
+});
+
 t.test('removals that this process saw, and lost permissions, are not losses to wait for', (t) => {
   const { client, directory, instance } = resumed(new Map([[CDS, [cds('a'), cds('b')]]]), [
     [CDS, cds('a')],
