@@ -95,7 +95,12 @@ export class Client implements ModelClient {
   }
 
   isFull(typeUrl: string, name: string): boolean {
-    const own = this.#waiting(typeUrl, this.#subscriptionsOf(typeUrl, [name]));
+    // Its present list is due the name, whichever lists the client had before (seed 22639).
+    const list = isListed(name) ? this.listOf(typeUrl) : undefined;
+    const own = this.#waiting(
+      typeUrl,
+      list === undefined ? this.#subscriptionsOf(typeUrl, [name]) : authorityOf(list),
+    );
     // An empty response may answer the wildcard of any authority (seed 17084).
     const empty = this.#waiting(typeUrl, NO_AUTHORITY);
     return own.length + empty.length >= MOST_UNACKNOWLEDGED;
