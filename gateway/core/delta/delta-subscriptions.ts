@@ -254,6 +254,7 @@ export class DeltaSubscriptions
       this.#pendingGlobs.delete(glob);
       this.#shrunkGlobs.delete(glob);
       this.#pass?.globs.delete(glob);
+      this.#leaveClaims(name.key);
       this.#possiblyHeld.delete(name.key);
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
         this.#possiblyHeld.noteGlobLeft(name.key);
@@ -263,6 +264,7 @@ export class DeltaSubscriptions
     }
     const known = this.#names.get(name.key);
     if (!known) return;
+    if (known.isClaim) this.#owner.handleClaimGone(this);
     this.#names.delete(name.key);
     this.#variants.noteLeft(name);
     this.#pending.delete(known);
@@ -276,6 +278,12 @@ export class DeltaSubscriptions
     if (!this.subscribed.globOf(name)) return;
     this.#leftNames = ownMap(this.#leftNames).set(name.key, left);
     this.#handleReady();
+  }
+
+  /** A source that lacks all other claims has lost all that the client still wants (seed 54291). */
+  #leaveClaims(collectionKey: string): void {
+    for (const { isClaim } of this.#possiblyHeld.of(collectionKey)?.values() ?? [])
+      if (isClaim) this.#owner.handleClaimGone(this);
   }
 
   close(nowMs: number): void {

@@ -578,6 +578,19 @@ t.test('claims are judged once the existence of each of them is known', (t) => {
   t.end();
 });
 
+t.test('claims that the client gave up do not hide that all others are lost (seed 54291)', (t) => {
+  for (const left of [[sds('left')], [sds('g/*'), sds('g/member')]]) {
+    const claims = [sds('goes'), ...left].map((text) => [SDS, text] as const);
+    const { directory, client } = resumed(...claims);
+    client.unsubscribe(SDS, left[0]!);
+    directory.answer();
+    t.strictSame(removed(client), []);
+    t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'the guard holds it back');
+    t.strictSame(removed(client, GUARD_WAIT_MS), [sds('goes')]);
+  }
+  t.end();
+});
+
 t.test('a claim that is unsubscribed and subscribed again no longer counts as a claim', (t) => {
   const { directory, client } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
   directory.put(SDS, sds('stays'), 'v1');
