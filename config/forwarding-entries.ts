@@ -12,7 +12,7 @@ export type Forwarding = Pick<
   'nodeIn' | 'forwardNode' | 'forwardHeaders' | 'clientIdentity' | 'tlsByIdentity'
 >;
 
-/** The settings that need a group of clients to pass on the identity of. */
+/** The settings that pass on the identity of the clients of a node group. */
 export const IDENTITY_SETTINGS = [
   'forward_node',
   'forward_headers',

@@ -4,13 +4,10 @@
  */
 
 export interface Limits {
-  /**
-   * Concurrent client streams, and clients that poll. The gateway ends a further stream with
-   * RESOURCE_EXHAUSTED. A count.
-   */
+  /** Concurrent client streams, and clients that poll. An idle client that polls gives way to a further one. A count. */
   readonly maxClients: number;
   /**
-   * The part of the quotas of streams, names, upstream names, node groups and first syncs that one
+   * The part of the quotas of streams, names, upstream names, node groups, first syncs and buffered bytes that one
    * peer (identity, else address) may take while no other peer has any. It is a part of what is free:
    * with 80, the second greedy peer gets 80 % of the rest. A percentage.
    */
@@ -206,7 +203,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   maxNamesPerRequest: 10_000,
   maxUnsubscribedNames: 100_000,
   unsubscribedLingerMs: 30_000,
-  // 4,000 names of about 100 bytes, twice, with versions.
+  // 5,000 names of about 100 bytes, twice, with versions.
   maxRequestBytes: 1_024 * 1_024,
   maxResourcesPerResponse: 100_000,
   responseChunkBytes: 2 * 1_024 * 1_024,

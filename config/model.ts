@@ -20,7 +20,7 @@ export interface MetadataSpec {
   readonly isJwt?: true;
 }
 
-/** TLS towards a source. All paths are absolute. The gateway rereads the files when they change. */
+/** TLS towards a source. All paths are absolute. The gateway reads the files for each new stream. */
 export interface ClientTlsSpec {
   /** CA bundle (PEM). Absent: the root certificates built into Node.js. */
   readonly rootCertsFile?: string;
@@ -64,8 +64,8 @@ export interface SourceTimers {
   /** Deadline for the first response of a stream with outstanding names. Default 15,000. */
   readonly firstResponseTimeoutMs: number;
   /**
-   * Deadline for one name on a live stream (`initial_fetch_timeout`); the name then counts as
-   * absent. Default 30,000.
+   * Deadline for one name on a live stream (`initial_fetch_timeout`); the source is then asked no longer whether the name
+   * exists, and held content stays. Default 30,000.
    */
   readonly resourceTimeoutMs: number;
   /** A stream that ends before this age is short-lived. Default 30,000. */
@@ -172,8 +172,8 @@ export type UseAlternativeWhen =
 export interface FailoverPolicy {
   readonly useAlternativeWhen: UseAlternativeWhen;
   /**
-   * The primary must be healthy for this long before the group fails back; doubles on relapse.
-   * Defaults 30,000; 600,000.
+   * The primary must be healthy for this long before the group fails back, and no switch follows the last one sooner; doubles
+   * on relapse. Defaults 30,000; 600,000.
    */
   readonly holdMs: number;
   readonly holdMaxMs: number;

@@ -11,7 +11,7 @@ import { likelyType, readType } from './type-names.js';
 /** The fields by which most control planes choose what to send. */
 export const DEFAULT_DIFFER_BY: readonly NodeField[] = ['id', 'cluster'];
 
-/** @returns undefined if the section is absent: the gateway then refuses old-style names */
+/** @returns undefined if the section is absent: the gateway then refuses old-style names, unless `default_config_source` serves them */
 export function readOldStyle(
   at: Cursor,
   sources: readonly SourceEntry[],

@@ -71,7 +71,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   pollWaitMs:
     'How long a request of a client that polls (Fetch, REST) waits for content that the gateway does not know yet. Envoy waits for `request_timeout`, by default 1s.',
   pollLeaseMs:
-    'How long the names of a client that polls stay subscribed after its last request. Longer than the `refresh_delay` of Envoy.',
+    'How long the names of a client that polls stay subscribed after its last request. Set it longer than the `refresh_delay` of Envoy.',
   writeAheadBytes:
     'Bytes that wait for one client beyond its HTTP/2 window, because it does not read. With more, the gateway stops writing until the client has read all of them. One message may be larger.',
   maxNodeGroups:

@@ -278,7 +278,7 @@ function createClient(
   return client;
 }
 
-/** A node group that all of its clients left ends at once. */
+/** A node group ends at once when all of its clients are in other groups. */
 function createGroupStays(cache: ResourceCache, client: FederatedClient): GroupStays {
   return new GroupStays((scope) => {
     cache.retire(client.retirable(scope), client.nowMs);
@@ -376,7 +376,7 @@ function createServer(
   const polled = pollProtocol(settings, cache);
   const context = { ...streamContext(options, client), groupStays };
   const { oldStyle, clientRules, onError } = context;
-  // One half-read report takes 25 MB.
+  // Reports are read one by one, because a half-read one takes 25 MB.
   const loadReports = new LongRequests('one_by_one');
   let streams = 0;
   return new XdsServer({

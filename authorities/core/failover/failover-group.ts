@@ -119,7 +119,7 @@ export class FailoverGroup {
     return this.#failover;
   }
 
-  /** The source whose content the group serves. Undefined: the group is idle, or a reload took that source from it. */
+  /** The source whose content the group serves. Undefined: the group is idle, or serves only what it took over (`ADOPTED`). */
   get activeSource(): Source | undefined {
     const { kind, active } = this.#failover;
     if (kind === 'idle' || this.#resources.isAllAdopted) return undefined;

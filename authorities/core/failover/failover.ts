@@ -37,7 +37,7 @@ export interface CandidateFacts {
   /** The attempt that has no response yet. */
   readonly attempt: UnansweredAttempt | undefined;
   /**
-   * The candidate has answered every name of the group: received, explicitly absent, or timed out.
+   * The candidate has answered every name that a switch to it could lose: received, explicitly absent, or timed out.
    * A function, since it visits every name: called only where the result decides.
    */
   readonly complete: () => boolean;
@@ -47,7 +47,7 @@ export interface GroupFacts {
   /** Candidate 0 first; never empty. */
   readonly candidates: readonly CandidateFacts[];
   readonly wanted: boolean;
-  /** At least one wanted name has no cached resource. Visits every name. */
+  /** At least one wanted name has neither content nor an answer. Visits every name. */
   readonly uncached: () => boolean;
   readonly nowMs: number;
 }
@@ -197,7 +197,7 @@ function leaveActive(
   return enter(state, 'failing_over', cause, facts.nowMs, { target });
 }
 
-/** Performs a switch. The hold doubles if the primary was in use for less than `hold_reset`. */
+/** Performs a switch. The hold doubles if the primary, after an earlier switch, was in use for less than `hold_reset`. */
 function arrive(
   state: FailoverState,
   target: number,
@@ -242,8 +242,8 @@ function waitedUntilMs(state: FailoverState, facts: GroupFacts, policy: Failover
 }
 
 /**
- * Clients without configuration wait for their first one, and most of them give up after 15 s. So until the group
- * serves something, it waits less long for the primary than the primary has until it trips; its attempt goes on.
+ * A client without configuration gives up after some 15 s, and a silent primary trips only after 15 s. So a group that
+ * serves nothing may leave the primary after `cold_wait`. The attempt at the primary goes on.
  */
 function coldUntilMs(facts: GroupFacts, policy: FailoverPolicy): number {
   const { attempt } = candidate(facts, 0);

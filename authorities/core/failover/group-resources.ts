@@ -109,7 +109,7 @@ export class GroupResources {
     return this.#served.count;
   }
 
-  /** Has a reload taken the source of all that the group serves? */
+  /** Has no source sent any of what the group serves? It took all of it over (`ADOPTED`). */
   get isAllAdopted(): boolean {
     return this.#served.isAllAdopted;
   }
@@ -376,7 +376,7 @@ export class GroupResources {
     return !this.#search.isOver || this.#removals.isBusy || isRestoring;
   }
 
-  /** No candidate is reachable. */
+  /** No candidate can be used, or the policy prefers the cache. */
   handleAllDown(): void {
     this.#lastKnown?.stopRestoration();
     for (const demand of this.#demandsInOrder()) this.handleUnreachable(demand);

@@ -21,7 +21,7 @@ export interface Served {
   readonly isKept?: boolean;
 }
 
-/** The group took it over from a group that a reload of the map replaced. Not the index of any candidate. */
+/** The group took it over from a group that a reload of the map replaced, or from content on disk. Not the index of any candidate. */
 export const ADOPTED = -1;
 
 const NONE: ReadonlyMap<string, Served> = new Map();

@@ -9,7 +9,7 @@
  *
  * These trip (docs/FAILOVER.md): `failedAttemptLimit` attempts in a row without a first response;
  * silence on a stream with unanswered names; a lost probe followed by one failed attempt; too many
- * short-lived streams; a refusal that a retry cannot mend. This does not: the end of a stream that
+ * short-lived streams; a refusal of the gateway (`isRefusal`). This does not: the end of a stream that
  * responded and lived for `minStableMs` (gRFC A57: rotation is not an error).
  */
 import type { SourceTimers } from '../../../config/model.js';
@@ -171,7 +171,7 @@ const REFUSALS: ReadonlySet<number> = new Set([
   STATUS_CODE.permissionDenied,
 ]);
 
-/** Did the server refuse the client with a status that a retry cannot mend? */
+/** Did the server refuse the gateway with a status that a retry seldom mends? */
 export const isRefusal = ({ detectedBy, code }: StreamEnd): boolean =>
   detectedBy === 'stream' && REFUSALS.has(code);
 

@@ -128,7 +128,7 @@ export class Claims {
     this.#claimed++;
   }
 
-  /** One of them is gone without doubt: a source that lacks all others has lost all that the client has of it (seed 301859). */
+  /** One of them is gone without doubt, so it leaves the total. Otherwise a source that lacks all others would not trigger the guard (seed 301859). */
   handleGone(): void {
     this.#claimed--;
   }

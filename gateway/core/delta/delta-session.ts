@@ -49,7 +49,7 @@ export interface SessionOptions extends StreamSessionOptions {
   readonly past?: (() => ClientPast | undefined) | undefined;
 }
 
-/** Resumed endpoints wait at most this long for their clusters. */
+/** From a client's first request for clusters on, its endpoints wait at most this long for them. */
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 2_000;
 const NO_AUTHORITY = '(none)';

@@ -14,7 +14,7 @@ import type { SubscribedCollection, SubscriptionTable } from './subscription-tab
 export class ResumedVersions {
   readonly #request: DeltaRequest;
   readonly #isOfOneType: boolean;
-  /** Of a subscribed name without a version. */
+  /** What the client may hold of a subscribed name whose version it did not give. */
   readonly #untold: Held | undefined;
 
   /** @param isOfOneType the client has a stream for each type, and the request came on one of them */

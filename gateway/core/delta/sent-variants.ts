@@ -13,7 +13,7 @@ import { tellError, type NameSubscription, type SentConstraints } from './subscr
 /** Variants of one name: each is compared with all others. A count. */
 const MAX_VARIANTS_ON_STREAM = 100;
 
-/** For a client that keeps, by another subscription, what a removal would name. */
+/** Sent instead of a removal, if another subscription of the client keeps what the removal would name. */
 const NOT_FOUND: RpcStatus = {
   code: STATUS_CODE.notFound,
   message: 'the resource does not exist with these parameters',
