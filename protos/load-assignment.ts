@@ -9,14 +9,14 @@ const ENDPOINTS: ReadonlySet<number> = new Set([2, 7, 8]);
 /**
  * Does a locality have endpoints, or name a collection of them (LEDS)?
  *
- * @param body the encoded ClusterLoadAssignment
+ * @param bytes have the encoded ClusterLoadAssignment from `start` to `end`
  * @returns true for bytes that cannot be read
  */
-export function hasEndpoints(body: Uint8Array): boolean {
-  const fields = new FieldCursor(body, 0, body.length);
+export function hasEndpoints(bytes: Uint8Array, start = 0, end = bytes.length): boolean {
+  const fields = new FieldCursor(bytes, start, end);
   while (fields.next()) {
     if (fields.number !== LOCALITIES || fields.wire !== wireType.bytes) continue;
-    const locality = new FieldCursor(body, fields.valueStart, fields.valueEnd);
+    const locality = new FieldCursor(bytes, fields.valueStart, fields.valueEnd);
     while (locality.next()) if (ENDPOINTS.has(locality.number)) return true;
     if (locality.malformed) return true;
   }

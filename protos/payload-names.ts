@@ -63,6 +63,7 @@ const MAX_REFERENCES = 10_000;
 const scheme = Buffer.from('xdstp:');
 const noFields: Shape = new Map();
 const NOWHERE: Span = { start: -1, end: -1 };
+const NO_BYTES = new Uint8Array(0);
 
 /**
  * Rewrites the names in a resource.
@@ -82,7 +83,8 @@ export function rewritePayloadNames(
     return { ok: true, value: { value, ownName: undefined, edsName: undefined } };
   }
   const own = hasOwnName ? spanOfField(value, 1) : undefined;
-  const before = own && textAt(value, own.start, own.end);
+  const before =
+    own && (expectedAt(value, own, rewrite.ownName) ?? textAt(value, own.start, own.end));
   if (hasOwnName && before === undefined) {
     return { ok: false, error: { code: 'malformed', message: `malformed ${type}` } };
   }
@@ -176,6 +178,20 @@ function spanOfField(message: Uint8Array, number: number): Span | undefined {
   return cursor.malformed ? undefined : { start, end };
 }
 
+/** @returns this text if it is there, spelled in ASCII: nearly every own name is the expected one. Undefined: read what is there */
+function expectedAt(
+  bytes: Uint8Array,
+  { start, end }: Span,
+  text: string | null,
+): string | undefined {
+  if (text?.length !== end - start) return undefined;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 0x7f || code !== bytes[start + at]) return undefined;
+  }
+  return text;
+}
+
 function textAt(bytes: Uint8Array, start: number, end: number): string | undefined {
   const text = bytes.subarray(start, end);
   return isUtf8(text)
@@ -218,13 +234,15 @@ class NameWalk {
   #references = 0;
   /** Of the last reference that was read. The next one mostly has the same. */
   #prefix = '';
-  #prefixBytes: Uint8Array = new Uint8Array();
+  #prefixBytes: Uint8Array = NO_BYTES;
 
   /** @param isEveryText passes old-style references too */
   constructor(bytes: Uint8Array, rewrite: NameRewrite, isEveryText = false) {
     this.#bytes = bytes;
     this.#isEveryText = isEveryText;
-    this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.#buffer = Buffer.isBuffer(bytes)
+      ? bytes
+      : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#rewrite = rewrite;
   }
 

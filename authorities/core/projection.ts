@@ -75,14 +75,17 @@ export function isSame(a: Projection, b: Projection): boolean {
 
 /** Is this an assignment without endpoints? That is worse than its deletion, which Envoy ignores: all requests fail. */
 export const lacksEndpoints = ({ typeUrl, redirect, field }: Projection): boolean =>
-  typeUrl === TYPE_URL.clusterLoadAssignment && !redirect && !hasEndpoints(bodyOf(field));
+  typeUrl === TYPE_URL.clusterLoadAssignment && !redirect && !hasEndpointsIn(field);
 
 /**
  * Does it show that its source has loaded this type? An assignment without endpoints, or one that leads to another name, shows
  * nothing: its source may not know the endpoints of the others yet.
  */
 export const isConfirmation = ({ typeUrl, redirect, field }: Projection): boolean =>
-  typeUrl !== TYPE_URL.clusterLoadAssignment || (!redirect && hasEndpoints(bodyOf(field)));
+  typeUrl !== TYPE_URL.clusterLoadAssignment || (!redirect && hasEndpointsIn(field));
+
+const hasEndpointsIn = ({ bytes, bodyOffset, bodyLength }: ResourceField): boolean =>
+  hasEndpoints(bytes, bodyOffset, bodyOffset + bodyLength);
 
 const textsOf = ({ alternatives = [] }: Projection): string =>
   alternatives.map(formatResourceLocator).join();
@@ -92,12 +95,27 @@ export type ReferenceMapping = (name: ResourceName) => ResourceName;
 
 const sameReference: ReferenceMapping = (name) => name;
 
+const VERSION_LENGTH = 22;
+/** For what is hashed, and for the text of the hash: a cold start makes both for each resource. */
+const scratch = Buffer.allocUnsafeSlow(64 * 1_024);
+
 function contentHash(typeUrl: string, body: Uint8Array, constraints = NO_BYTES): string {
-  // In one call: a hash object costs more than the hash, and a cold start makes one for each resource.
-  const hashed = Buffer.concat([Buffer.from(`${typeUrl}\0`), body, constraints]);
-  const text = hash('sha256', hashed, 'base64url').slice(0, 22);
-  // A copy: the slice would keep the whole hash in memory, for each resource.
-  return Buffer.from(text, 'latin1').toString('latin1');
+  // In one call: a hash object costs more than the hash.
+  const text = hash('sha256', hashedBytes(typeUrl, body, constraints), 'base64url');
+  // A copy: a slice would keep the whole hash in memory, for each resource.
+  scratch.write(text, 0, VERSION_LENGTH, 'latin1');
+  return scratch.toString('latin1', 0, VERSION_LENGTH);
+}
+
+/** @returns valid until the next call */
+function hashedBytes(typeUrl: string, body: Uint8Array, constraints: Uint8Array): Uint8Array {
+  const head = `${typeUrl}\0`;
+  const most = 3 * head.length + body.length + constraints.length;
+  if (most > scratch.length) return Buffer.concat([Buffer.from(head), body, constraints]);
+  const bodyAt = scratch.write(head);
+  scratch.set(body, bodyAt);
+  scratch.set(constraints, bodyAt + body.length);
+  return scratch.subarray(0, bodyAt + body.length + constraints.length);
 }
 
 /**
