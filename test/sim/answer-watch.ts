@@ -61,11 +61,11 @@ export class AnswerWatch {
   #describe(): string | undefined {
     const { upstreams, instances, links, map, directories } = this.#scene;
     for (const { temper, missing } of upstreams.values()) {
-      const { reachability, slowMs, flapAfterMs, mute, noHeartbeats } = temper;
+      const { reachability, slowMs, flapAfterMs, mute, spoiled, noHeartbeats } = temper;
       // Without heartbeats it believes that the gateway has what has ended there (seed 306725).
       const isQuick = slowMs === 0 && flapAfterMs === undefined && !noHeartbeats;
       const isWell = reachability === 'up' && isQuick;
-      if (!isWell || mute.size > 0 || missing) return undefined;
+      if (!isWell || mute.size + spoiled.size > 0 || missing) return undefined;
     }
     if (directories.some(({ isReadable, torn }) => !isReadable || torn > 0)) return undefined;
     if (!instances.every(({ isAlive }) => isAlive) || this.#scene.oracle.map !== map)

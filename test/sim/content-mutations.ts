@@ -6,6 +6,16 @@ const RESOURCES = 'authorities/core/failover/group-resources.ts';
 
 export const CONTENT_MUTATIONS: readonly Mutation[] = [
   {
+    title: 'content: what the source of a later process lacks stays on disk',
+    file: RESOURCES,
+    from: 'this.#lastKnown?.handleAbsent(typeUrl, name);',
+    to: '',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/last-known.test.ts',
+      title: 'what the source of a later process lacks is gone for the one after it (invariant 3)',
+    },
+  },
+  {
     title: 'content: lists outlive the process',
     file: LAST_KNOWN,
     from: '!isListType(typeUrl) && !redirect',

@@ -16,6 +16,7 @@ import type { Upstream } from './upstream.js';
 import {
   encodeHeartbeat,
   encodeResource,
+  isAccepted,
   type Delivered,
   type ServerStream,
   type StreamPort,
@@ -248,7 +249,8 @@ export class DeltaUpstreamStream implements ServerStream {
       return [encodeResource(typeUrl, name, resource)];
     });
     for (const name of removed) known.delete(name);
-    const there = this.#server.ttlFor ? names.filter((name) => this.#server.told(name)) : [];
+    const isTaken = (name: string): boolean => isAccepted(this.#server.told(name));
+    const there = this.#server.ttlFor ? names.filter(isTaken) : [];
     const delivered = there.map((name) => this.#delivered(name, false));
     this.sendResponse(typeUrl, resources, [...removed], names, delivered, afterMs);
   }

@@ -33,6 +33,6 @@ export const FAULTS = [
 ] as const;
 
 /** Added later: each has its own dice, so that the other faults stay as they were. */
-export const LATER_FAULTS = ['lie'] as const;
+export const LATER_FAULTS = ['lie', 'spoil'] as const;
 
 export type Fault = (typeof FAULTS)[number] | (typeof LATER_FAULTS)[number];

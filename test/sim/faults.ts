@@ -53,6 +53,16 @@ const ACTS: Readonly<Record<Fault, Act>> = {
       oracle.history.noteMute(source, queue.nowMs);
     });
   },
+  spoil: (faults) => {
+    faults.temper((server) => {
+      // A directory has files in place of streams, and content that ends has heartbeats.
+      if (server.onAnnounced) return;
+      const lasting = server.names.filter((name) => server.get(name)?.ttlMs === undefined);
+      const names = faults.dice.some(lasting, 0.3);
+      for (const name of names) server.temper.spoiled.add(name);
+      server.announce(names);
+    });
+  },
   forget: (faults) => {
     faults.forget();
   },
@@ -221,9 +231,9 @@ export class Faults {
     });
   }
 
-  /** @returns the names that it withheld */
+  /** @returns the names that it withheld, or whose content was not accepted */
   #mend(server: Upstream): readonly string[] {
-    const wasMute = [...server.temper.mute];
+    const wasMute = [...new Set([...server.temper.mute, ...server.temper.spoiled])];
     server.mend();
     const { oracle, queue } = this.scene;
     oracle.history.noteMended(server.name, queue.nowMs);

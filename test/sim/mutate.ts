@@ -42,6 +42,7 @@ const LATER = [
   ...PORTION_PARTS,
   ...LIST_PARTS,
   ...CONTENT_PARTS,
+  'spoil',
 ];
 
 const { values, positionals } = parseArgs({

@@ -183,7 +183,7 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...OF_LONG_RUNS.map(({ seed, without }) => ({ seed, without: [...without, ...ENDPOINT_PARTS] })),
   ...OF_ENDPOINTS,
   ...OF_VARIANTS,
-];
+].map(({ seed, without }) => ({ seed, without: [...without, 'spoil'] }));
 
 /** @param without features that the worlds leave out */
 export function seedsFrom(

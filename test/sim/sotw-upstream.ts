@@ -20,6 +20,7 @@ import type { Upstream } from './upstream.js';
 import {
   encodeHeartbeat,
   encodeResource,
+  isAccepted,
   isWholeType,
   type Delivered,
   type ServerStream,
@@ -184,13 +185,16 @@ export class SotwUpstreamStream implements ServerStream {
       const resource = this.#server.told(name)!;
       state.known.set(name, resource.version);
       // Only a wrapper has the name of a redirect or list.
-      const isBare = !resource.isRedirect && !isList(name) && resource.ttlMs === undefined;
+      const isPlain = !resource.isRedirect && resource.isSpoiled !== true;
+      const isBare = isPlain && !isList(name) && resource.ttlMs === undefined;
       return isBare ? any(typeUrl, resource.body) : wrap(encodeResource(typeUrl, name, resource));
     });
     for (const name of [...state.known.keys()]) {
       if (isWholeType(typeUrl) && !names.includes(name)) state.known.delete(name);
     }
-    const there = this.#server.ttlFor ? names : [];
+    const there = this.#server.ttlFor
+      ? names.filter((name) => isAccepted(this.#server.told(name)))
+      : [];
     const delivered = there.map((name) => this.#delivered(name, false));
     return this.#write(typeUrl, state, [...fields, ...more], delivered);
   }

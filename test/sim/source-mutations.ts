@@ -55,6 +55,29 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     to: "if (subscription.status !== 'requested') continue;",
   },
   {
+    title: 'source: a rejected name is absent when its time is over',
+    file: STREAM,
+    from: 'else if (this.#contents.isRejected(typeUrl, name)) this.#contents.timeOut(subscription);',
+    to: '',
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/sotw-rejected.test.ts',
+      title:
+        'a cluster that the gateway rejected is not absent when its time is over (invariant 3)',
+    },
+  },
+  {
+    title: 'source: a rejected name stays unknown although a later set lacks it',
+    file: STREAM,
+    from: '...this.#contents.rejectedOnly(typeUrl)',
+    to: '',
+  },
+  {
+    title: 'source: a delayed NACK is lost when the next response comes',
+    file: 'authorities/core/sources/ack-queue.ts',
+    from: 'this.#add(paced.ack);',
+    to: 'this.#bytes -= bytesOf(paced.ack);',
+  },
+  {
     title: 'source: a timeout removes a name that was left',
     file: STREAM,
     from: "if (!isOpen || status !== 'requested') return;",

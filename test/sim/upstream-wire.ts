@@ -5,6 +5,8 @@ export interface Resource {
   readonly version: string;
   readonly body: Buffer;
   readonly isRedirect: boolean;
+  /** Its Any has a type that no gateway accepts. Absent: it has its own. */
+  readonly isSpoiled?: boolean;
   /** Its TTL, if no heartbeat comes. */
   readonly ttlMs?: number | undefined;
 }
@@ -46,11 +48,16 @@ export interface ServerStream {
   end(): void;
 }
 
+/** Does the gateway take it? @param resource undefined: the server has none */
+export const isAccepted = (resource: Resource | undefined): boolean =>
+  resource !== undefined && resource.isSpoiled !== true;
+
 /** `envoy.service.discovery.v3.Resource` */
 export function encodeResource(typeUrl: string, name: string, resource: Resource): Buffer {
-  const { version, body, isRedirect, ttlMs } = resource;
+  const { version, body, isRedirect, isSpoiled = false, ttlMs } = resource;
+  const ownType = isRedirect ? REDIRECT : typeUrl;
   const any = Buffer.concat([
-    lengthDelimited(1, Buffer.from(isRedirect ? REDIRECT : typeUrl)),
+    lengthDelimited(1, Buffer.from(isSpoiled ? `${typeUrl}.Spoiled` : ownType)),
     lengthDelimited(2, body),
   ]);
   return Buffer.concat([

@@ -16,6 +16,8 @@ export interface Temper {
   flapAfterMs: number | undefined;
   /** Names that get no response. */
   readonly mute: Set<string>;
+  /** Names whose content the gateway rejects. A new publication is good again. */
+  readonly spoiled: Set<string>;
   /** Resources with a TTL get no heartbeat. */
   noHeartbeats: boolean;
 }
@@ -31,6 +33,7 @@ export class Upstream {
     slowMs: 0,
     flapAfterMs: undefined,
     mute: new Set(),
+    spoiled: new Set(),
     noHeartbeats: false,
   };
   /** Its streams are of the state of the world. */
@@ -65,12 +68,15 @@ export class Upstream {
     temper.slowMs = 0;
     temper.flapAfterMs = undefined;
     temper.mute.clear();
+    temper.spoiled.clear();
     temper.noHeartbeats = false;
   }
 
   /** Sends heartbeats for all resources with a TTL on every stream. */
   renew(): void {
-    const withTtl = this.names.filter((name) => this.get(name)?.ttlMs !== undefined);
+    const withTtl = this.names.filter(
+      (name) => this.get(name)?.ttlMs !== undefined && !this.temper.spoiled.has(name),
+    );
     for (const stream of this.streams) stream.renew(withTtl);
   }
 
@@ -86,7 +92,8 @@ export class Upstream {
   /** The resource as the server sends it now. */
   told(name: string): Resource | undefined {
     const { missing } = this;
-    const resource = this.#resources.get(name);
+    const published = this.#resources.get(name);
+    const resource = published && this.temper.spoiled.has(name) ? spoiled(published) : published;
     if (missing?.isBare === true) return resource && withoutItsEndpoints(name, resource);
     return missing && !missing.kept.has(name) ? undefined : resource;
   }
@@ -105,6 +112,7 @@ export class Upstream {
 
   set(name: string, body: Buffer, isRedirect: boolean): void {
     const version = `${this.name}.${++this.#versions}`;
+    this.temper.spoiled.delete(name);
     this.#resources.set(name, { version, body, isRedirect, ttlMs: this.ttlFor?.() });
   }
 
@@ -135,6 +143,12 @@ export class Upstream {
     return issued;
   }
 }
+
+const spoiled = (resource: Resource): Resource => ({
+  ...resource,
+  version: `${resource.version} spoiled`,
+  isSpoiled: true,
+});
 
 function withoutItsEndpoints(name: string, resource: Resource): Resource {
   if (partsOf(name).typeUrl !== EDS || resource.isRedirect) return resource;

@@ -33,7 +33,7 @@ export class AckQueue<Ack extends Acknowledgement> {
   readonly #queue = new Fifo<Ack>();
   /** By type, since its last ACK. */
   readonly #lastNacks = new Map<string, LastNack>();
-  /** By type. A later response of the type replaces it: only the last nonce counts. */
+  /** By type. It waits no longer than until the next response of the type. */
   readonly #paced = new Map<string, PacedNack<Ack>>();
   /** By type: those that can be written now. Counts. */
   readonly #waiting = new Map<string, number>();
@@ -59,7 +59,10 @@ export class AckQueue<Ack extends Acknowledgement> {
   push(ack: Ack, nowMs: number): void {
     const { typeUrl, errorDetail } = ack;
     const paced = this.#paced.get(typeUrl);
-    if (paced) this.#forgetPaced(paced);
+    if (paced) {
+      this.#paced.delete(typeUrl);
+      this.#add(paced.ack);
+    }
     this.#bytes += bytesOf(ack);
     const reason = errorDetail?.message;
     const last = this.#lastNacks.get(typeUrl);

@@ -151,9 +151,8 @@ t.test(
     queue.push(nack('T', 'wrong', '1'), 100);
     t.equal(taken(100), '1');
     queue.push(nack('T', 'wrong', '2'), 200);
-    const bytes = queue.bytes;
     queue.push(nack('T', 'wrong', '3'), 300);
-    t.equal(queue.bytes, bytes, 'the later response takes its place');
+    t.equal(taken(300), '2', 'no response is left without its answer (invariant 5)');
     queue.push(nack('U', 'wrong', 'other'), 300);
     t.equal(taken(300), 'other');
     t.equal(queue.nextMs, 1_100);
@@ -164,9 +163,11 @@ t.test(
     queue.push(nack('T', 'wrong', '4'), 1_200);
     t.equal(queue.nextMs, 2_100, 'since the last one that was sent');
     queue.push(nack('T', 'otherwise', '5'), 1_300);
+    t.equal(taken(1_300), '4');
     t.equal(taken(1_300), '5');
     queue.push(nack('T', 'otherwise', '6'), 1_400);
     queue.push({ ...nack('T', '', '7'), errorDetail: undefined }, 1_500);
+    t.equal(taken(1_500), '6');
     t.equal(taken(1_500), '7', 'an ACK');
     queue.push(nack('T', 'otherwise', '8'), 1_600);
     t.equal(taken(1_600), '8', 'the source has sent something else meanwhile');
