@@ -35,8 +35,6 @@ export class AckQueue<Ack extends Acknowledgement> {
   readonly #lastNacks = new Map<string, LastNack>();
   /** By type. It waits no longer than until the next response of the type. */
   readonly #paced = new Map<string, PacedNack<Ack>>();
-  /** By type: those that can be written now. Counts. */
-  readonly #waiting = new Map<string, number>();
   #size = 0;
   #bytes = 0;
 
@@ -76,13 +74,7 @@ export class AckQueue<Ack extends Acknowledgement> {
 
   #add(ack: Ack): void {
     this.#size++;
-    this.#waiting.set(ack.typeUrl, (this.#waiting.get(ack.typeUrl) ?? 0) + 1);
     this.#queue.push(ack);
-  }
-
-  /** May one of this type be written now? */
-  has(typeUrl: string): boolean {
-    return this.#waiting.has(typeUrl);
   }
 
   /** The delayed NACK of a type: another request of the type is written now, and without the NACK it would be an ACK. */
@@ -104,9 +96,6 @@ export class AckQueue<Ack extends Acknowledgement> {
     const ack = this.#queue.shift();
     if (!ack) return undefined;
     this.#size--;
-    const left = (this.#waiting.get(ack.typeUrl) ?? 1) - 1;
-    if (left > 0) this.#waiting.set(ack.typeUrl, left);
-    else this.#waiting.delete(ack.typeUrl);
     this.#bytes -= bytesOf(ack);
     return ack;
   }
@@ -115,7 +104,6 @@ export class AckQueue<Ack extends Acknowledgement> {
     this.#queue.clear();
     this.#lastNacks.clear();
     this.#paced.clear();
-    this.#waiting.clear();
     this.#size = 0;
     this.#bytes = 0;
   }

@@ -286,14 +286,19 @@ export class SotwStream implements SourceStream {
     return change ?? (ack ? this.#request(ack, nowMs) : this.#change(nowMs));
   }
 
-  /** A request of a type whose names changed. Its ACKs go first: their nonces are older, and the last of them has the names. */
+  /**
+   * A request of a type whose names changed. While its last response is not answered, the answer has the names, and the
+   * ACKs before it go first.
+   */
   #change(nowMs: number): StreamRequest | undefined {
     for (const typeUrl of this.#changed) {
-      if (this.#acks.has(typeUrl)) continue;
+      const { version, nonce, requestedMs } = this.#types.get(typeUrl) ?? FIRST;
+      if (nonce !== '' && requestedMs === undefined) {
+        const nack = this.#acks.takePaced(typeUrl, nowMs);
+        if (nack) return this.#request(nack, nowMs);
+        continue;
+      }
       this.#changed.delete(typeUrl);
-      const nack = this.#acks.takePaced(typeUrl, nowMs);
-      if (nack) return this.#request(nack, nowMs);
-      const { version, nonce } = this.#types.get(typeUrl) ?? FIRST;
       if (!this.#canSay(typeUrl)) continue;
       const change = { typeUrl, version, responseNonce: nonce, errorDetail: undefined };
       return this.#request(change, nowMs);

@@ -155,3 +155,15 @@ t.test('a new name waits for one ACK of another type, not for all', (t) => {
   );
   t.end();
 });
+
+t.test('names that change between two ACKs of their type go with the second one', (t) => {
+  const { stream, subscribe, requests, respond } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  for (const version of ['1', '2']) respond(CDS, version, [bare(CDS, 'a')]);
+  t.ok(stream.pollRequest(0));
+  subscribe(CDS, 'b');
+  t.match(requests(), [{ responseNonce: 'n2', names: ['*', 'b'] }]);
+  t.end();
+});
