@@ -59,6 +59,8 @@ const HEARTBEAT_MS = 10_000;
 const SWEEP_EVERY_MS = 600_000;
 /** Changes wait this long, so that those of one resource are written once. */
 const WRITE_EVERY_MS = 200;
+/** A primary that has just started may lack what it sends a moment later: as long as the deletion guard waits by default. */
+const GONE_FOR_MS = 60_000;
 /** Resources that are encoded, or read, in one turn of the event loop: some milliseconds. A count. */
 const RESOURCES_PER_TURN = 200;
 const DIGEST_LENGTH = 22;
@@ -78,10 +80,10 @@ export class ContentStore implements LastKnown {
   readonly #wallClock: () => number;
   /** Undefined: not started, refused, or closed. */
   #database: Database | undefined;
-  /** Keys of content of earlier processes, by the prefix of their collection. */
-  readonly #earlier = new Map<string, Set<string>>();
-  /** Those among them that this process has neither kept again nor found. */
-  readonly #unsent = new Map<string, Set<string>>();
+  /** By the prefix of their collection: keys of content of earlier processes, and whether this one has kept it again. */
+  readonly #earlier = new Map<string, Map<string, boolean>>();
+  /** By key: since when the primary lacks it. Milliseconds since 1970. */
+  readonly #gone = new Map<string, number>();
   /** When each process last lived. Milliseconds since 1970. */
   #runs: Readonly<Record<string, number>> = {};
   #run = 0;
@@ -116,6 +118,7 @@ export class ContentStore implements LastKnown {
       setInterval(this.#write, WRITE_EVERY_MS),
       setInterval(() => {
         this.#beat();
+        this.#dropGone();
       }, HEARTBEAT_MS),
       setInterval(() => void this.sweep(), SWEEP_EVERY_MS),
     ];
@@ -143,16 +146,15 @@ export class ContentStore implements LastKnown {
     await database.open();
     this.#database = database;
     this.#earlier.clear();
-    this.#unsent.clear();
+    this.#gone.clear();
     let resources = 0;
     for await (const key of database.keys({ lt: RUNS_KEY })) {
       const prefix = key.slice(0, DIGEST_LENGTH);
       let keys = this.#earlier.get(prefix);
-      if (!keys) this.#earlier.set(prefix, (keys = new Set()));
-      keys.add(key);
+      if (!keys) this.#earlier.set(prefix, (keys = new Map<string, boolean>()));
+      keys.set(key, false);
       resources++;
     }
-    for (const [prefix, keys] of this.#earlier) this.#unsent.set(prefix, new Set(keys));
     const runs = database.getSync(RUNS_KEY);
     this.#runs = runs ? (JSON.parse(runs.toString()) as Record<string, number>) : {};
     this.#run = Math.max(0, ...Object.keys(this.#runs).map(Number)) + 1;
@@ -189,13 +191,9 @@ export class ContentStore implements LastKnown {
     if (source === undefined || this.#isFrozen) return;
     const key = keyOf(projection.typeUrl, projection.name);
     this.#changes.set(key, { projection, source });
-    this.#noteSent(key);
-  }
-
-  #noteSent(key: string): void {
-    const prefix = key.slice(0, DIGEST_LENGTH);
-    const unsent = this.#unsent.get(prefix);
-    if (unsent?.delete(key) === true && unsent.size === 0) this.#unsent.delete(prefix);
+    this.#gone.delete(key);
+    const earlier = this.#earlier.get(key.slice(0, DIGEST_LENGTH));
+    if (earlier?.has(key) === true) earlier.set(key, true);
   }
 
   drop(typeUrl: string, name: ResourceName): void {
@@ -203,13 +201,32 @@ export class ContentStore implements LastKnown {
   }
 
   dropEarlier(typeUrl: string, name: ResourceName): void {
-    if (this.#isFrozen || this.#unsent.size === 0) return;
-    const prefix = prefixOf(typeUrl, globKeyOf(name));
-    const unsent = [...(this.#unsent.get(prefix) ?? [])];
-    const dropped = name.isGlob ? unsent : unsent.filter((key) => key === keyOf(typeUrl, name));
-    for (const key of dropped) {
-      this.#changes.set(key, undefined);
-      this.#noteSent(key);
+    if (this.#isFrozen || this.#earlier.size === 0) return;
+    const earlier = this.#earlier.get(prefixOf(typeUrl, globKeyOf(name)));
+    if (!earlier) return;
+    if (name.isGlob) {
+      for (const [key, isKept] of earlier) if (!isKept) this.#noteGone(key);
+      return;
+    }
+    const key = keyOf(typeUrl, name);
+    if (earlier.get(key) === false) this.#noteGone(key);
+  }
+
+  #noteGone(key: string): void {
+    if (!this.#gone.has(key)) this.#gone.set(key, this.#wallClock());
+  }
+
+  /** Drops what the primary has lacked for long enough, but not what a group serves all the same. */
+  #dropGone(): void {
+    const untilMs = this.#wallClock() - GONE_FOR_MS;
+    let left = RESOURCES_PER_TURN;
+    // The longest gone comes first.
+    for (const [key, sinceMs] of this.#gone) {
+      if (sinceMs > untilMs || left-- === 0) return;
+      this.#gone.delete(key);
+      const projection = this.#read(key)?.projection;
+      const isServed = projection && this.#options.isServed(projection.typeUrl, projection.name);
+      if (isServed === false) this.#changes.set(key, undefined);
     }
   }
 
@@ -219,7 +236,9 @@ export class ContentStore implements LastKnown {
     const glob = isWhole ? nameOfKey(globKey) : undefined;
     const sign = glob && readResource(glob, typeUrl, typeUrl, NOTHING);
     const kept = sign?.ok === true ? { projection: sign.projection, source } : undefined;
-    this.#changes.set(wholeKeyOf(typeUrl, globKey, source), kept);
+    const key = wholeKeyOf(typeUrl, globKey, source);
+    this.#changes.set(key, kept);
+    this.#gone.delete(key);
   }
 
   isWhole(typeUrl: string, glob: ResourceName, sourceIds: readonly string[]): boolean {
@@ -235,15 +254,12 @@ export class ContentStore implements LastKnown {
   *find(typeUrl: string, name: ResourceName, sourceIds: readonly string[]): Iterable<Projection> {
     const sources = new Set(sourceIds.map(this.#options.sourceOf));
     const keys = name.isGlob
-      ? [...(this.#earlier.get(prefixOf(typeUrl, name.key)) ?? [])]
+      ? [...(this.#earlier.get(prefixOf(typeUrl, name.key))?.keys() ?? [])]
       : [keyOf(typeUrl, name)];
     for (const key of keys) {
       const content = this.#read(key);
       if (!content || !sources.has(content.source) || this.#isOld(content)) continue;
-      if (content.projection.name.isGlob) continue;
-      // Whoever finds it serves it, and drops it when it is gone.
-      this.#noteSent(key);
-      yield content.projection;
+      if (!content.projection.name.isGlob) yield content.projection;
     }
   }
 
@@ -267,6 +283,7 @@ export class ContentStore implements LastKnown {
 
   async #sweep(): Promise<void> {
     try {
+      if (!this.#isFrozen) this.#dropGone();
       let read = 0;
       for await (const [key, bytes] of this.#database?.iterator({ lt: RUNS_KEY }) ?? []) {
         if (++read % RESOURCES_PER_TURN === 0) await turn();

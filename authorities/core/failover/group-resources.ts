@@ -691,6 +691,7 @@ export class GroupResources {
       demand.isAnswered = true;
       this.#events.push(answer);
     }
+    if (answer?.kind === 'absent') this.#lastKnown?.handleAbsent(demand.typeUrl, demand.name);
     const { candidate } = this.#inUse();
     if (answer?.kind === 'complete' && candidate.source.facts().live)
       this.#lastKnown?.handleWhole(demand, candidate.source.id, answer.isProof);

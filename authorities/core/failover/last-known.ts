@@ -19,7 +19,7 @@ export interface LastKnown {
   drop(typeUrl: string, name: ResourceName): void;
   /**
    * The primary lacks this name, or has sent all members of this glob: drops the content of earlier processes that this one
-   * neither kept again nor found.
+   * has not kept again. A primary that has just started may send it a moment later, so it may be dropped late.
    */
   dropEarlier(typeUrl: string, name: ResourceName): void;
   /**

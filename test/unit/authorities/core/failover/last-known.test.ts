@@ -265,6 +265,21 @@ t.test(
   },
 );
 
+t.test('a name that the primary is found to lack at a failback is gone, too', (t) => {
+  const lastKnown = keptBy({ [b]: 'b1' }, b);
+  const driver = pair({ [a]: 'a1' }, { [a]: 'o1' }, {}, { lastKnown });
+  driver.kill('c');
+  driver.watching(a, b);
+  driver.advance(TRIP_MS);
+  t.equal(kindOf(driver), 'alt');
+  t.strictSame(lastKnown.names, [a, b].sort());
+  driver.revive('c');
+  driver.advance(2 * FAILBACK_MS);
+  t.equal(kindOf(driver), 'primary');
+  t.strictSame(lastKnown.names, [a]);
+  t.end();
+});
+
 t.test('an alternative that lacks a name drops no kept content (invariant 3)', (t) => {
   const lastKnown = keptBy(COLLECTION, a, glob);
   const driver = pair({}, {}, {}, { lastKnown });
