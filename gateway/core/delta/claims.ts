@@ -7,6 +7,7 @@
 import type { RemovalPolicy } from '../../../config/model.js';
 import { RemovalHold } from '../../../authorities/index.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
+import { TypedMap } from '../../../protos/typed-map.js';
 
 /**
  * How long doubts wait for claims that the sources have said nothing about. Twice the default of `resource_timeout`: a
@@ -71,9 +72,9 @@ export class ClientClaims {
     claims.handleClaimed();
   }
 
-  /** One of the claimed names is gone without doubt. */
-  handleGone({ authority }: ClaimingSubscriptions): void {
-    this.#byAuthority.get(authority)?.handleGone();
+  /** One of the claimed names is gone without doubt, or the client gave it up. */
+  handleGone(gone: Doubt): void {
+    this.#byAuthority.get(gone.subscriptions.authority)?.handleGone(gone);
   }
 
   handleDoubt(doubt: Doubt): void {
@@ -113,7 +114,7 @@ export class Claims {
   readonly #policy: RemovalPolicy;
   readonly #hold: RemovalHold<Doubt>;
   /** Doubts since the last `takeDue`; the next call starts their wait. */
-  #fresh: Doubt[] = [];
+  readonly #fresh = new TypedMap<Doubt>();
   #claimed = 0;
   /** Since when doubts wait for claims of unknown existence; undefined: none does. */
   #openSinceMs: number | undefined;
@@ -129,13 +130,16 @@ export class Claims {
   }
 
   /** One of them is gone without doubt, so it leaves the total. Otherwise a source that lacks all others would not trigger the guard (seed 301859). */
-  handleGone(): void {
+  handleGone(gone: Doubt): void {
+    const { typeUrl } = gone.subscriptions;
     this.#claimed--;
+    this.#fresh.delete(typeUrl, gone.key);
+    this.#hold.cancel(typeUrl, gone);
   }
 
   /** The name seems not to exist. Repeated calls for the same doubt have no effect. */
   handleDoubt(doubt: Doubt): void {
-    this.#fresh.push(doubt);
+    this.#fresh.set(doubt.subscriptions.typeUrl, doubt.key, doubt);
   }
 
   /**
@@ -145,11 +149,11 @@ export class Claims {
    * @returns the doubts that passed; the caller sends removals for names that are still missing.
    */
   takeDue(nowMs: number, isOpen: () => boolean = () => false): DueDoubts {
-    for (const doubt of this.#fresh) {
+    for (const doubt of this.#fresh.values()) {
       const removal = { typeUrl: doubt.subscriptions.typeUrl, name: doubt };
       this.#hold.add(removal, nowMs + this.#policy.switchWaitMs);
     }
-    this.#fresh = [];
+    this.#fresh.clear();
     let areOthersOpen: boolean | undefined;
     const { due, guarded } = this.#hold.takeDue(() => this.#claimed, nowMs, {
       isOpen: ({ name: { subscriptions, key } }) =>

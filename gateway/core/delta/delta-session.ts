@@ -435,8 +435,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#claims.handleClaimed(subscriptions, name);
   }
 
-  handleClaimGone(subscriptions: ClaimingSubscriptions): void {
-    this.#claims?.handleGone(subscriptions);
+  handleClaimGone(claim: Doubt): void {
+    this.#claims?.handleGone(claim);
   }
 
   handleDoubt(doubt: Doubt): void {

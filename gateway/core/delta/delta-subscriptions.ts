@@ -264,7 +264,7 @@ export class DeltaSubscriptions
     }
     const known = this.#names.get(name.key);
     if (!known) return;
-    if (known.isClaim) this.#owner.handleClaimGone(this);
+    if (known.isClaim) this.#leaveClaim(name.key);
     this.#names.delete(name.key);
     this.#variants.noteLeft(name);
     this.#pending.delete(known);
@@ -282,8 +282,12 @@ export class DeltaSubscriptions
 
   /** A source that lacks all other claims has lost all that the client still wants (seed 54291). */
   #leaveClaims(collectionKey: string): void {
-    for (const { isClaim } of this.#possiblyHeld.of(collectionKey)?.values() ?? [])
-      if (isClaim) this.#owner.handleClaimGone(this);
+    for (const [key, { isClaim }] of this.#possiblyHeld.of(collectionKey) ?? [])
+      if (isClaim) this.#leaveClaim(key);
+  }
+
+  #leaveClaim(key: string): void {
+    this.#owner.handleClaimGone({ key, subscriptions: this });
   }
 
   close(nowMs: number): void {
@@ -374,7 +378,7 @@ export class DeltaSubscriptions
     if (state.kind === 'absent' && dutyOf('absent', known.held) === 'remove') {
       if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, subscriptions: this });
       else {
-        if (known.isClaim) this.#owner.handleClaimGone(this);
+        if (known.isClaim) this.#leaveClaim(key);
         known.isClaim = false;
         this.#noteGone(known, state.status);
       }
@@ -660,7 +664,7 @@ export class DeltaSubscriptions
       if (collection.member(key)) possibly?.delete(key);
       else if (isDoubted) this.#owner.handleDoubt({ key, subscriptions: this });
       else {
-        if (isClaim) this.#owner.handleClaimGone(this);
+        if (isClaim) this.#leaveClaim(key);
         possibly?.delete(key);
         this.#noteGoneMember(key, wireText(key), glob);
       }

@@ -23,8 +23,8 @@ export interface SubscriptionsOwner {
   handleClusterSent(edsKey: string, isNew: boolean): void;
   /** The client claims to hold one more name of these subscriptions. */
   handleClaimed(subscriptions: ClaimingSubscriptions, name: ResourceName): void;
-  /** A name that the client claims is gone, without doubt: its removal was observed, or it has a reason. */
-  handleClaimGone(subscriptions: ClaimingSubscriptions): void;
+  /** A name that the client claims is gone without doubt (its removal was observed, or it has a reason), or the client gave it up. */
+  handleClaimGone(claim: Doubt): void;
   /**
    * A name that the client claims seems not to exist. `settleDoubt` follows once the deletion guard
    * has judged it.

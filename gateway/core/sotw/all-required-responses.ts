@@ -195,7 +195,9 @@ export class AllRequiredResponses implements Responses, FirstSet {
     // A name without content may never have had any, so it may not be one of them (seed 12159). A member that is subscribed by
     // its name too counts once (seed 25423).
     const named = [...this.#of.names.values()].filter(
-      ({ entry: { name, state } }) => state.kind === 'present' && !this.#of.coveringOf(name),
+      ({ entry: { name, state } }) =>
+        // A doubtful one is a loss of its own.
+        (state.kind === 'present' || isDoubtful(state)) && !this.#of.coveringOf(name),
     );
     // The version of another server contains no number.
     const held = this.#claimed === undefined ? size + 1 : this.#claimed - named.length;

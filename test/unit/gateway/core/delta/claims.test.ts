@@ -70,13 +70,23 @@ t.test(
   'a claim that is gone without doubt does not count: the others may be all (seed 301859)',
   (t) => {
     const claims = claiming(4);
-    claims.handleGone();
+    claims.handleGone(doubt('d'));
     for (const key of ['a', 'b', 'c']) claims.handleDoubt(doubt(key));
     claims.takeDue(0);
     t.match(claims.takeDue(SWITCH_WAIT_MS), { due: [], guarded: { names: 3 } });
     t.end();
   },
 );
+
+t.test('a claim that the client gave up is not judged, and no loss', (t) => {
+  const claims = claiming(4);
+  for (const key of ['a', 'b', 'c']) claims.handleDoubt(doubt(key));
+  claims.handleGone(doubt('a'));
+  claims.takeDue(0);
+  claims.handleGone(doubt('b'));
+  t.strictSame(keysOf(claims, SWITCH_WAIT_MS), ['c'], 'one of two: no reason for the guard');
+  t.end();
+});
 
 t.test('losing all claims at once is too much, however few, of all types together', (t) => {
   const claims = claiming(2);
