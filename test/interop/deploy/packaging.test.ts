@@ -69,9 +69,12 @@ t.test('the files in the image suffice to run the gateway', async (t) => {
     if (from === 'node_modules') symlinkSync(join(projectRoot, from), target);
     else cpSync(join(projectRoot, from), target, { recursive: true });
   }
-  const main = /^CMD \["\/app\/(\S+)",/m.exec(last)?.[1] ?? '';
+  const command = JSON.parse(/^CMD (.+)$/m.exec(last)?.[1] ?? '[]') as readonly string[];
+  const main = command.find((part) => part.startsWith('/app/')) ?? '';
+  const flags = command.slice(0, command.indexOf(main));
   const map = join(projectRoot, 'examples/quickstart/authority-map.yaml');
-  const { stdout } = await execute(process.execPath, [join(app, main), 'validate', map]);
+  const started = [...flags, join(app, main.replace('/app/', ''))];
+  const { stdout } = await execute(process.execPath, [...started, 'validate', map]);
   t.match(stdout, /ok|valid/i);
 });
 
