@@ -64,8 +64,8 @@ export interface SourceTimers {
   /** Deadline for the first response of a stream with outstanding names. Default 15,000. */
   readonly firstResponseTimeoutMs: number;
   /**
-   * Deadline for one name on a live stream (`initial_fetch_timeout`); the source is then asked no longer whether the name
-   * exists, and held content stays. Default 30,000.
+   * Deadline for one name on a live stream (`initial_fetch_timeout`); clients and failover then wait for it no longer, and
+   * held content stays. Default 30,000.
    */
   readonly resourceTimeoutMs: number;
   /** A stream that ends before this age is short-lived. Default 30,000. */

@@ -72,10 +72,10 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     to: '',
   },
   {
-    title: 'source: a delayed NACK is lost when the next response comes',
+    title: 'source: a delayed NACK is lost when an ACK of its type comes',
     file: 'authorities/core/sources/ack-queue.ts',
-    from: 'this.#add(paced.ack);',
-    to: 'this.#bytes -= bytesOf(paced.ack);',
+    from: 'for (const ack of paced.acks) this.#add(ack);',
+    to: 'for (const ack of paced.acks) this.#bytes -= bytesOf(ack);',
   },
   {
     title: 'source: a timeout removes a name that was left',

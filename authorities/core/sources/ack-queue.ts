@@ -15,8 +15,9 @@ interface LastNack {
   readonly sentMs: number;
 }
 
-interface PacedNack<Ack> {
-  readonly ack: Ack;
+/** NACKs of one type with the same reason, in order: all of its unanswered responses. */
+interface PacedNacks<Ack> {
+  readonly acks: Ack[];
   readonly reason: string;
   readonly dueMs: number;
 }
@@ -25,7 +26,7 @@ interface PacedNack<Ack> {
 const ACK_COST_BYTES = 128;
 /**
  * Some sources send what was refused again at once (Quilkin): each NACK would cause the next, thousands in a second. So a NACK with
- * the reason of the last one of its type comes this long after that one.
+ * the reason of the last one of its type comes this long after that one, with those that came meanwhile.
  */
 const REPEATED_NACK_MS = 1_000;
 
@@ -33,8 +34,8 @@ export class AckQueue<Ack extends Acknowledgement> {
   readonly #queue = new Fifo<Ack>();
   /** By type, since its last ACK. */
   readonly #lastNacks = new Map<string, LastNack>();
-  /** By type. It waits no longer than until the next response of the type. */
-  readonly #paced = new Map<string, PacedNack<Ack>>();
+  /** By type. They wait no longer than until another answer of the type. */
+  readonly #paced = new Map<string, PacedNacks<Ack>>();
   #size = 0;
   #bytes = 0;
 
@@ -56,17 +57,18 @@ export class AckQueue<Ack extends Acknowledgement> {
 
   push(ack: Ack, nowMs: number): void {
     const { typeUrl, errorDetail } = ack;
-    const paced = this.#paced.get(typeUrl);
-    if (paced) {
-      this.#paced.delete(typeUrl);
-      this.#add(paced.ack);
-    }
     this.#bytes += bytesOf(ack);
     const reason = errorDetail?.message;
+    const paced = this.#paced.get(typeUrl);
+    if (paced && paced.reason === reason) {
+      paced.acks.push(ack);
+      return;
+    }
+    this.release(typeUrl, nowMs);
     const last = this.#lastNacks.get(typeUrl);
     if (reason === undefined) this.#lastNacks.delete(typeUrl);
     else if (last?.reason === reason && nowMs < last.sentMs + REPEATED_NACK_MS) {
-      this.#paced.set(typeUrl, { ack, reason, dueMs: last.sentMs + REPEATED_NACK_MS });
+      this.#paced.set(typeUrl, { acks: [ack], reason, dueMs: last.sentMs + REPEATED_NACK_MS });
       return;
     } else this.#lastNacks.set(typeUrl, { reason, sentMs: nowMs });
     this.#add(ack);
@@ -77,22 +79,23 @@ export class AckQueue<Ack extends Acknowledgement> {
     this.#queue.push(ack);
   }
 
-  /** The delayed NACK of a type: another request of the type is written now, and without the NACK it would be an ACK. */
-  takePaced(typeUrl: string, nowMs: number): Ack | undefined {
+  /** The delayed NACKs of a type may be written now: another request of the type follows, and would be taken for their ACK. */
+  release(typeUrl: string, nowMs: number): void {
     const paced = this.#paced.get(typeUrl);
-    if (!paced) return undefined;
-    this.#forgetPaced(paced);
+    if (!paced) return;
+    this.#paced.delete(typeUrl);
     this.#lastNacks.set(typeUrl, { reason: paced.reason, sentMs: nowMs });
-    return paced.ack;
+    for (const ack of paced.acks) this.#add(ack);
+  }
+
+  /** Those that were delayed long enough may be written now. */
+  handleTimer(nowMs: number): void {
+    for (const [typeUrl, { dueMs }] of this.#paced)
+      if (nowMs >= dueMs) this.release(typeUrl, nowMs);
   }
 
   shift(nowMs: number): Ack | undefined {
-    for (const { ack, reason, dueMs } of this.#paced.values()) {
-      if (nowMs < dueMs) continue;
-      this.#paced.delete(ack.typeUrl);
-      this.#lastNacks.set(ack.typeUrl, { reason, sentMs: nowMs });
-      this.#add(ack);
-    }
+    this.handleTimer(nowMs);
     const ack = this.#queue.shift();
     if (!ack) return undefined;
     this.#size--;
@@ -106,11 +109,6 @@ export class AckQueue<Ack extends Acknowledgement> {
     this.#paced.clear();
     this.#size = 0;
     this.#bytes = 0;
-  }
-
-  #forgetPaced({ ack }: PacedNack<Ack>): void {
-    this.#paced.delete(ack.typeUrl);
-    this.#bytes -= bytesOf(ack);
   }
 }
 

@@ -636,6 +636,7 @@ export class DeltaStream implements SourceStream {
   }
 
   handleTimer(nowMs: number): void {
+    this.#acks.handleTimer(nowMs);
     this.#answers.handleTimer(nowMs, this.#answeredTypes.size > 0);
     this.#fresh.handleTimer(nowMs);
   }

@@ -57,10 +57,11 @@ export class RejectedNames {
     return names.delete(key);
   }
 
-  clear(rejected: Rejected): void {
-    if (rejected.names.size === 0 && !rejected.hasForgotten) return;
-    for (const { unroomedBytes } of rejected.names.values()) this.#countOne(-1, unroomedBytes);
-    rejected.names.clear();
+  /** @param asked names that stay, by key. Default: none */
+  clear(rejected: Rejected, asked?: { has: (key: string) => boolean }): void {
+    for (const key of rejected.names.keys()) {
+      if (asked?.has(key) !== true) this.forget(rejected, key);
+    }
     rejected.hasForgotten = false;
   }
 

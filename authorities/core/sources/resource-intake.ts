@@ -126,7 +126,7 @@ export class ResourceIntake {
     const reason = constraintProblem(name, constraints);
     return reason === undefined
       ? this.#takeAs(name, resource, context, constraints)
-      : this.#refuse(name, context, reason);
+      : { name, reason };
   }
 
   /** @returns the refusal of a name, or of constraints, that cannot be read */
@@ -348,7 +348,10 @@ export class ResourceIntake {
       return;
     }
     const held = this.#contents.entry(context.typeUrl, name)?.projection;
-    if (held?.constraints && held.constraints.text === variant) this.#removeHeld(name, context);
+    const isRejected = !held && this.#contents.isRejected(context.typeUrl, name);
+    if (isRejected) this.#removeAs(name, context);
+    else if (held?.constraints && held.constraints.text === variant)
+      this.#removeHeld(name, context);
   }
 
   /** If the source has another variant, which was refused, the content is kept until the source has answered the name again. */

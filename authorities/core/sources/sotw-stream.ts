@@ -279,6 +279,7 @@ export class SotwStream implements SourceStream {
   }
 
   pollRequest(nowMs: number): StreamRequest | undefined {
+    for (const typeUrl of this.#changed) this.#acks.release(typeUrl, nowMs);
     const change = this.#wasAck ? this.#change(nowMs) : undefined;
     const ack = change ? undefined : this.#acks.shift(nowMs);
     // In turn: under `rate_limit_settings`, ACKs alone may use all tokens.
@@ -293,11 +294,7 @@ export class SotwStream implements SourceStream {
   #change(nowMs: number): StreamRequest | undefined {
     for (const typeUrl of this.#changed) {
       const { version, nonce, requestedMs } = this.#types.get(typeUrl) ?? FIRST;
-      if (nonce !== '' && requestedMs === undefined) {
-        const nack = this.#acks.takePaced(typeUrl, nowMs);
-        if (nack) return this.#request(nack, nowMs);
-        continue;
-      }
+      if (nonce !== '' && requestedMs === undefined) continue;
       this.#changed.delete(typeUrl);
       if (!this.#canSay(typeUrl)) continue;
       const change = { typeUrl, version, responseNonce: nonce, errorDetail: undefined };
@@ -625,6 +622,7 @@ export class SotwStream implements SourceStream {
 
   handleTimer(nowMs: number): void {
     const isHeard = [...this.#types.values()].some(({ isAnswered }) => isAnswered);
+    this.#acks.handleTimer(nowMs);
     this.#answers.handleTimer(nowMs, isHeard);
     const isAnswered = (typeUrl: string): boolean => this.#types.get(typeUrl)?.isAnswered === true;
     for (const typeUrl of this.#unknown.handleTimer(nowMs, isAnswered)) this.#noteChanged(typeUrl);

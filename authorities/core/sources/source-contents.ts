@@ -185,7 +185,7 @@ export class SourceContents {
     if (name.isGlob) {
       collection.glob = undefined;
       known.membersLeft = collection.entries.size;
-      this.#rejectedNames.clear(collection.rejected);
+      this.#rejectedNames.clear(collection.rejected, collection.singletons);
       this.#eraseMembers(collection);
     } else {
       collection.singletons.delete(name.key);

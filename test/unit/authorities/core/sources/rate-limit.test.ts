@@ -83,6 +83,27 @@ t.test(
   },
 );
 
+t.test('a delayed NACK that is due waits for its token without a deadline in the past', (t) => {
+  const { server, sent, pump, ask } = start({ maxTokens: 1, fillRatePerSecond: 0.1 });
+  const refuse = (nonce: string, nowMs: number): void => {
+    const resources = [{ name: 'not an xdstp name', version: '1', body: Buffer.of() }];
+    const bytes = encodeResponse({ typeUrl: THING, nonce, resources });
+    server.handleMessage(server.health.epoch, bytes, nowMs);
+    pump(nowMs);
+  };
+  ask('a', 0);
+  refuse('one', 10_000);
+  t.match(sent.at(-1), { nonce: 'one' });
+  refuse('two', 10_500);
+  server.handleTimer(11_000);
+  pump(11_000);
+  t.equal(sent.length, 2);
+  t.ok((server.nextDeadlineMs() ?? Infinity) > 11_000);
+  pump(20_000);
+  t.match(sent.at(-1), { nonce: 'two' });
+  t.end();
+});
+
 t.test('ACKs are delayed too, and go first', (t) => {
   const { sent, pump, ask, answer } = start({ maxTokens: 1, fillRatePerSecond: 2 });
   ask('a', 0);

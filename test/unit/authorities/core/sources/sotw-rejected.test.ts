@@ -71,6 +71,20 @@ t.test('a rejected cluster is absent when a later set lacks it', (t) => {
   t.end();
 });
 
+t.test('a rejected cluster is not absent although its collection was left (invariant 3)', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond, status } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [rejected('a'), rejected('member')]);
+  unsubscribe(CDS, '*', 10);
+  requests(10);
+  stream.handleTimer(LATE_MS);
+  t.equal(status(CDS, 'a'), 'timed_out');
+  t.end();
+});
+
 t.test('an error in the first set is the answer for its name, not absence (TP3)', (t) => {
   const { stream, subscribe, requests, status, contents } = start();
   subscribe(CDS, 'a');

@@ -151,13 +151,15 @@ t.test(
     queue.push(nack('T', 'wrong', '1'), 100);
     t.equal(taken(100), '1');
     queue.push(nack('T', 'wrong', '2'), 200);
+    const bytes = queue.bytes;
     queue.push(nack('T', 'wrong', '3'), 300);
-    t.equal(taken(300), '2', 'no response is left without its answer (invariant 5)');
+    t.equal(queue.bytes, 2 * bytes, 'each response has its answer (invariant 5)');
     queue.push(nack('U', 'wrong', 'other'), 300);
     t.equal(taken(300), 'other');
     t.equal(queue.nextMs, 1_100);
     t.equal(queue.size, 0);
     t.equal(taken(1_099), undefined);
+    t.equal(taken(1_100), '2');
     t.equal(taken(1_100), '3');
     t.equal(queue.nextMs, Infinity);
     queue.push(nack('T', 'wrong', '4'), 1_200);
@@ -179,14 +181,22 @@ t.test(
   },
 );
 
-/** A source that answers each request with a resource that the gateway refuses, for 10 s. */
-function refusedAgain(apiType: ApiType): { readonly nacks: number } {
+/**
+ * A source that answers each request with a resource that the gateway refuses, for 10 s.
+ *
+ * @param pushes responses that it sends without a request, all of them after half a second
+ */
+function refusedAgain(apiType: ApiType, pushes = 0): { readonly nacks: number } {
   const server = managementServerOf({ apiType });
   const resources = [{ name: 'not an xdstp name of this source', version: '1', body: Buffer.of() }];
   server.subscribe(THING, nameOf(thing('c', 'a')), LISTENER, 0);
   let requests = 0;
   for (let nowMs = 0; nowMs < 10_000; nowMs += 10) {
     server.handleTimer(nowMs);
+    for (let at = 0; nowMs === 500 && at < pushes; at++) {
+      const bytes = encodeResponse({ typeUrl: THING, nonce: `pushed ${at}`, resources });
+      server.handleMessage(server.health.epoch, bytes, nowMs);
+    }
     for (let sent = 1; sent > 0 && requests < 1_000;) {
       const effects = server.takeEffects(nowMs);
       sent = effects.filter(({ kind }) => kind === 'send').length;
@@ -208,6 +218,12 @@ for (const [apiType, variant] of [
     const loop = refusedAgain(apiType);
     t.ok(loop.nacks <= 12, `${loop.nacks} NACKs in 10 s`);
     t.ok(loop.nacks >= 9);
+    t.end();
+  });
+
+  t.test(`and no more for each response that it pushes meanwhile (${variant})`, (t) => {
+    const { nacks } = refusedAgain(apiType, 2);
+    t.ok(nacks <= 36, `${nacks} NACKs in 10 s`);
     t.end();
   });
 }

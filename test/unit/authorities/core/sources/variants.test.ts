@@ -284,6 +284,23 @@ t.test('after a reconnect, variants that the source does not send again are remo
   t.end();
 });
 
+t.test(
+  'a member whose constraints cannot be judged is unknown until the source removes it (TP2)',
+  (t) => {
+    const { driver, send } = setUp({ variants: [] });
+    const [glob, constraints] = [thing('a', 'g/*'), { constraint: { key: 'env' } }];
+    const watcher = driver.watching(glob);
+    send([{ ...plain('M'), constraints }, plain('other', thing('a', 'g/2'))]);
+    driver.advance(60_000);
+    t.equal(watcher.proven.get(glob), false, 'the source has it');
+    const removedVariants = [{ name: N, constraints }];
+    driver.send('s', { typeUrl: THING, nonce: 'gone', removedVariants });
+    driver.advance(60_000);
+    t.equal(watcher.proven.get(glob), true);
+    t.end();
+  },
+);
+
 t.test('constraints that cannot be judged are refused (TP2)', (t) => {
   const { driver, send } = setUp();
   const watcher = driver.watching(PROD);
