@@ -178,6 +178,7 @@ t.test('names that change between two ACKs of their type go with the second one'
   for (const version of ['1', '2']) respond(CDS, version, [bare(CDS, 'a')]);
   t.ok(stream.pollRequest(0));
   subscribe(CDS, 'b');
-  t.match(requests(), [{ responseNonce: 'n2', names: ['*', 'b'] }]);
+  const sent = requests().map(({ responseNonce, names }) => [responseNonce, ...names]);
+  t.strictSame(sent, [['n2', '*', 'b']], 'and not in a request before it, which would be its ACK');
   t.end();
 });
