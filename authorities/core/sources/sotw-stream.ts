@@ -279,6 +279,7 @@ export class SotwStream implements SourceStream {
   }
 
   pollRequest(nowMs: number): StreamRequest | undefined {
+    // A request with the new names would be the ACK of a response whose NACK is delayed.
     for (const typeUrl of this.#changed) this.#acks.release(typeUrl, nowMs);
     const change = this.#wasAck ? this.#change(nowMs) : undefined;
     const ack = change ? undefined : this.#acks.shift(nowMs);
@@ -607,7 +608,7 @@ export class SotwStream implements SourceStream {
     const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
     // The last set has it, as a member of a collection: go-control-plane does not send that again.
     if (isHeld && hasSet) this.#contents.settle(subscription);
-    // The set has it.
+    // The source sent it, so it is not absent.
     else if (this.#contents.isRejected(typeUrl, name)) this.#contents.timeOut(subscription);
     else if (!isHeld && this.#again.has(subscription)) this.#isStuck = true;
     else if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);

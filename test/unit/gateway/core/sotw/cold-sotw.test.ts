@@ -9,43 +9,13 @@ import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, LDS, RDS, SDS, cds, lds, rds, sds } from '../../../../support/mesh-names.js';
+import { resumed, setUp } from '../../../../support/cold-sotw.js';
 import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
-import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
+import { said } from '../../../../support/sotw-driver.js';
 
 const UNREACHABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
 const UNREADABLE = { code: STATUS_CODE.internal, message: 'cannot be read' };
 const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
-
-function setUp(settings: SotwSettings = {}) {
-  const instance = new Instance();
-  const client = new SotwClient(instance, settings);
-  const saidAfter = (ms: number): readonly unknown[] => {
-    instance.advance(ms);
-    return client.settle().map(said);
-  };
-  return { instance, directory: instance.directory, cache: instance.cache, client, saidAfter };
-}
-
-/**
- * A client that held all of `contents` from an earlier process, and requests `asked` from a new
- * one.
- */
-function resumed(
-  asked: ReadonlyMap<string, readonly string[]>,
-  contents: readonly (readonly [typeUrl: string, name: string])[],
-  settings: SotwSettings = {},
-) {
-  const before = new Instance();
-  const { instance, client, directory, cache, saidAfter } = setUp(settings);
-  for (const [typeUrl, text] of contents) before.directory.put(typeUrl, text, 'v1');
-  client.reconnect(before);
-  for (const [typeUrl, names] of asked) client.ask(typeUrl, ...names);
-  before.directory.answer();
-  client.settle();
-  client.disconnect();
-  client.reconnect(instance);
-  return { instance, client, directory, cache, saidAfter };
-}
 
 t.test('a version encodes the number of resources in its set', (t) => {
   const { client, directory } = setUp();
@@ -370,50 +340,6 @@ t.test('a version from another server proves that a collection was not empty', (
     t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
     t.strictSame(saidAfter(GUARD_WAIT_MS), [['Cluster']]);
   }
-  t.end();
-});
-
-t.test('existing names count beside members', (t) => {
-  const asked = [cds('a'), cds('g/*')];
-  const contents = [
-    [CDS, cds('a')],
-    [CDS, cds('g/b')],
-  ] as const;
-  const whole = resumed(new Map([[CDS, asked]]), contents);
-  for (const [typeUrl, text] of contents) whole.directory.put(typeUrl, text, 'v2');
-  whole.directory.answer();
-  t.strictSame(whole.saidAfter(0), [['Cluster', 'a=v2', 'g/b=v2']]);
-  const lacking = resumed(new Map([[CDS, asked]]), contents);
-  lacking.directory.put(CDS, cds('a'), 'v2');
-  lacking.directory.answer();
-  t.strictSame(lacking.saidAfter(0), []);
-  t.strictSame(lacking.saidAfter(SWITCH_WAIT_MS), [['Cluster', 'a=v2']]);
-  t.end();
-});
-
-t.test(
-  'a name that the client may not have does not hide the loss of a member (invariant 3, seed 12159)',
-  (t) => {
-    const asked = [cds('none'), cds('g/*')];
-    const { directory, saidAfter } = resumed(new Map([[CDS, asked]]), [[CDS, cds('g/b')]]);
-    directory.fail(CDS, cds('none'), DENIED);
-    directory.answer(({ id }) => id !== 'none');
-    t.strictSame(saidAfter(0), []);
-    t.strictSame(saidAfter(SWITCH_WAIT_MS), [['Cluster']]);
-    t.end();
-  },
-);
-
-t.test('a member that is subscribed by its name too counts once (invariant 3, seed 25423)', (t) => {
-  const asked = [cds('g/a'), cds('g/*')];
-  const { directory, saidAfter } = resumed(new Map([[CDS, asked]]), [
-    [CDS, cds('g/a')],
-    [CDS, cds('g/b')],
-  ]);
-  directory.put(CDS, cds('g/a'), 'v2');
-  directory.answer();
-  t.strictSame(saidAfter(0), [], 'g/b is lost');
-  t.strictSame(saidAfter(SWITCH_WAIT_MS), [['Cluster', 'g/a=v2']]);
   t.end();
 });
 
