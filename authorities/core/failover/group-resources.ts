@@ -439,6 +439,7 @@ export class GroupResources {
     if (isMidResponse === true || isComparing === true) return;
     const open = {
       isOpen: (held: HeldName) => this.#isOpen(held),
+      undecided: () => this.#undecidedCount(),
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,
       confirmsNone: (typeUrl: string) => this.#confirmsNone(typeUrl),
     };
@@ -475,6 +476,20 @@ export class GroupResources {
     if (!source.facts().live) return true;
     if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
     return this.#wholeWaits.covers(typeUrl, name);
+  }
+
+  /**
+   * Number of served members that the source lacks, of collections that are not whole yet. Names that are also held back
+   * count twice: at most they wait as long as the collections.
+   */
+  #undecidedCount(): number {
+    const { source, mapping } = this.#inUse().candidate;
+    let count = 0;
+    for (const { typeUrl, name } of this.#wholeWaits.open()) {
+      const sentCount = source.contents.memberCount(typeUrl, mapping.toSource(name));
+      count += Math.max(0, this.#served.members(typeUrl, name).size - sentCount);
+    }
+    return count;
   }
 
   /**

@@ -34,6 +34,11 @@ export class WholeWaits<Demand extends Asked> {
     return first?.wholeAtMs;
   }
 
+  /** The collections that wait. */
+  *open(): IterableIterator<Demand> {
+    for (const { demand } of this.#waits.values()) yield demand;
+  }
+
   /** Does the collection of this name wait? */
   covers(typeUrl: string, name: ResourceName): boolean {
     return this.#waits.has(keyOf(typeUrl, name));

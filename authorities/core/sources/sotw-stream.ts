@@ -479,8 +479,8 @@ export class SotwStream implements SourceStream {
    * With fewer members than before, the response may be older than the requests (seed 735), also if others have come
    * since (seed 5001952).
    *
-   * A whole set has all of its collections, and to leave one out again would delete it (seed 114188). But of a
-   * collection that was requested again while the set was read in portions, the first part is lost (seed 110250).
+   * Of a collection that was subscribed again while the response was read in portions, the first part is lost (seeds 110250,
+   * 53093). A whole set has all of its collections, and to leave one out again would delete it (seed 114188).
    */
   #settleGlob(
     { lost, leftOut }: TypeState,
@@ -491,8 +491,9 @@ export class SotwStream implements SourceStream {
     const before = lost.get(glob);
     lost.delete(glob);
     if (!before) return;
-    if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= before.againMs > arrivedMs;
-    else if (this.#membersIn(sent, glob) < before.members) {
+    const mayLackFirstPart = before.againMs > arrivedMs;
+    if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= mayLackFirstPart;
+    else if (mayLackFirstPart || this.#membersIn(sent, glob) < before.members) {
       this.#isStuck ||= before.isRepeated;
       lost.set(glob, { ...before, isRepeated: true });
       leftOut.set(glob, true);

@@ -245,6 +245,11 @@ export class SourceContents {
     return (collection?.entries ?? new Map<string, SourceEntry>()).values();
   }
 
+  /** The number of `members`. */
+  memberCount(typeUrl: string, glob: ResourceName): number {
+    return this.#types.get(typeUrl)?.get(glob.key)?.entries.size ?? 0;
+  }
+
   /** Types that have subscriptions. */
   types(): IterableIterator<string> {
     return this.#types.keys();

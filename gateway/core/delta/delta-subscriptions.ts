@@ -643,7 +643,8 @@ export class DeltaSubscriptions
         continue;
       }
       const isUntold = held === NOT_HELD;
-      draft.addMember(projection, isUntold && member.joinedSeq > glob.certainlySentSeq);
+      const mayBeNew = isUntold || (held === MAYBE_HELD && !this.#isAssignment);
+      draft.addMember(projection, mayBeNew && member.joinedSeq > glob.certainlySentSeq);
       this.#noteSent(projection, isUntold && member.joinedSeq > glob.passFromSeq);
     }
     glob.sentSeq = untilSeq;

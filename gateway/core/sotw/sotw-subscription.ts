@@ -45,6 +45,8 @@ export interface LingeringResource {
 export interface SotwGlob {
   asked: string;
   entry: GlobEntry;
+  /** The client may hold members from an earlier stream. */
+  readonly mayBeHeld: boolean;
   sentSeq: number;
   /** Its members were part of a response. */
   included: boolean;
@@ -79,10 +81,11 @@ export function newSotwName(entry: NameEntry, asked: string, nowMs: number): Sot
 }
 
 /** A subscription to a glob for which nothing was sent yet. */
-export function newSotwGlob(entry: GlobEntry, asked: string): SotwGlob {
+export function newSotwGlob(entry: GlobEntry, asked: string, mayBeHeld: boolean): SotwGlob {
   return {
     asked,
     entry,
+    mayBeHeld,
     sentSeq: LOG_START,
     included: false,
     wasIncluded: false,

@@ -378,10 +378,10 @@ export class SotwSubscriptions
 
   #addGlob(name: ResourceName, asked: string): SotwGlob {
     const entry = this.#cache.subscribeGlob(this.typeUrl, name, this, this.#room);
-    const glob = newSotwGlob(entry, asked);
+    const glob = newSotwGlob(entry, asked, this.#mayHold);
     this.globs.set(name.key, glob);
     if (isListName(this.typeUrl, name)) this.#lists.add(glob);
-    if (this.#mayHold && !this.#isSettled(entry)) this.unknown.add(glob);
+    if (glob.mayBeHeld && !this.#isSettled(entry)) this.unknown.add(glob);
     this.globsPending = true;
     return glob;
   }
@@ -579,6 +579,9 @@ export class SotwSubscriptions
         entry.collection.members.lastSeq > glob.sentSeq ||
         entry.error !== undefined);
     if (glob && this.#isSettled(entry)) this.unknown.delete(glob);
+    // The source was lost before the first response, and returned with less (seed 76313).
+    else if (glob?.mayBeHeld && entry.collection.isDoubted && !this.unacknowledged.hasSent)
+      this.unknown.add(glob);
     if (glob && gone) this.responses.handleMemberGone(glob, gone);
     this.#onReady();
   }

@@ -315,6 +315,34 @@ t.test('heartbeats do not answer a collection that is requested again (seed 1166
 });
 
 t.test(
+  'a collection that is subscribed again while a response is read in portions is requested again (seed 53093)',
+  (t) => {
+    const { stream, subscribe, unsubscribe, requests, respond, held } = start({ portionBytes: 1 });
+    subscribe(EDS, 'other');
+    subscribe(EDS, '*');
+    stream.handleOpened();
+    requests();
+    const resources = [bare(EDS, 'a'), bare(EDS, 'b')];
+    const response = { typeUrl: EDS, versionInfo: '1', nonce: 'n', resources, errors: [] };
+    stream.handleMessage(wholeOf(encodeSotwResponse(response)), at(2));
+    while (held(EDS).length === 0) stream.inPortions.continue(3);
+    unsubscribe(EDS, '*', 3);
+    requests(3);
+    subscribe(EDS, '*', 3);
+    requests(3);
+    while (stream.inPortions.isMidResponse) stream.inPortions.continue(4);
+    t.strictSame(held(EDS), ['b'], 'the server believes that the gateway has both');
+    t.match(requests(4), [
+      { names: ['other'], responseNonce: 'n' },
+      { names: ['*', 'other'], responseNonce: 'n' },
+    ]);
+    respond(EDS, '2', resources, 5);
+    t.strictSame(held(EDS), ['b', 'a']);
+    t.end();
+  },
+);
+
+t.test(
   'a collection that is requested again while a set is read in portions needs a new stream (seed 110250)',
   (t) => {
     for (const [leftMs, againMs] of [

@@ -79,6 +79,33 @@ t.test('an unsubscribed name that the client never had is new when it comes as a
   t.end();
 });
 
+t.test(
+  'a name without a version is new when it comes as a member (invariant 6, seed 11133)',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    const { cache } = instance;
+    const subscribe = [cds('g/a'), cds('g/*')];
+    // A client that resumes, and may hold g/a in an unknown version.
+    client.send(
+      request({ typeUrl: CDS, subscribe, initialVersions: new Map([[cds('g/old'), 'v1']]) }),
+    );
+    client.subscribe(LDS, lds('l'));
+    cache.onComplete(CDS, nameOf(cds('g/*')), false);
+    client.settle();
+    client.unsubscribe(CDS, cds('g/a'));
+    client.settle();
+    cache.onChanged(projectionOf(CDS, cds('g/a'), 'v1'));
+    cache.onChanged(projectionOf(LDS, lds('l'), 'v2'));
+    t.strictSame(
+      client.pollAll().map(({ typeUrl }) => typeUrl),
+      [CDS],
+      'listeners wait for the ACK of a cluster that may be new',
+    );
+    t.end();
+  },
+);
+
 t.test('a glob that only an alternative reports empty is not removed', (t) => {
   const instance = new Instance();
   const client = instance.connect();

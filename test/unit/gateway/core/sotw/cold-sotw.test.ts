@@ -231,6 +231,27 @@ t.test('a wait for one authority counts for losses of another (seed 72527)', (t)
   t.end();
 });
 
+t.test(
+  'a source that returns with less before the first set is waited for again (seed 76313)',
+  (t) => {
+    const held = { [CDS]: [cds('g/*'), cds('g/a'), cds('g/b')] };
+    const { cache, client, directory, saidAfter } = resumedBesideStateFile(held);
+    client.ask(CDS, cds('g/*'), cds('h/*'));
+    directory.put(CDS, cds('g/b'), 'v1');
+    directory.answer(({ id }) => id === 'g/*');
+    t.strictSame(saidAfter(0), [], 'h/* may have clusters too');
+    directory.isAway = true;
+    t.strictSame(saidAfter(GUARD_WAIT_MS), []);
+    directory.isAway = false;
+    cache.onComplete(CDS, nameOf(cds('g/*')), true);
+    directory.put(CDS, cds('h/c'), 'v1');
+    directory.answer();
+    t.strictSame(saidAfter(0), [], 'a set without g/* would delete g/b');
+    t.strictSame(saidAfter(SWITCH_WAIT_MS + GUARD_WAIT_MS), [['Cluster', 'g/b=v1', 'h/c=v1']]);
+    t.end();
+  },
+);
+
 t.test('an authority that is out of reach meanwhile has a wait of its own (invariant 3)', (t) => {
   const held = {
     [CDS]: [cds('g/*'), cds('g/a')],

@@ -27,6 +27,7 @@ const newGlob = () => {
   return newSotwGlob(
     { typeUrl: CDS, collection, subscribers, payer: undefined, error: undefined },
     'g/*',
+    false,
   );
 };
 
