@@ -112,10 +112,18 @@ export class ConversionThread {
 
   #ask(task: Task, take: Take): void {
     clearTimeout(this.#idleTimer);
+    let worker: Worker;
+    try {
+      worker = this.#worker ??= this.#start();
+    } catch (error) {
+      // The system has no room for a thread. Nothing waits yet, so no task gets the result of another.
+      const reason = `the thread that converts it cannot start: ${(error as Error).message}`;
+      setImmediate(take, { ok: false, reason }, false);
+      return;
+    }
     this.#waiting.push({ task, take });
-    this.#worker ??= this.#start();
-    this.#worker.ref();
-    this.#worker.postMessage(task);
+    worker.ref();
+    worker.postMessage(task);
   }
 
   #start(): Worker {

@@ -5,8 +5,8 @@
  * (Kubernetes), writing in place.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { GrpcSourceSpec } from '../config/model.js';
+import { readRegularFile } from '../config/regular-file.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
 import { identityFilesOf } from './identity-files.js';
 
@@ -73,7 +73,7 @@ function digestOf(paths: readonly string[]): string {
 function contentDigest(path: string): Buffer {
   const hash = createHash('sha256');
   try {
-    hash.update(readFileSync(path));
+    hash.update(readRegularFile(path));
   } catch {
     // A missing file; that it appears later is a change too.
     hash.update(path);

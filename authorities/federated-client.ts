@@ -253,16 +253,19 @@ export class FederatedClient {
 
   #syncSources(map: AuthorityMap): void {
     this.#pumping = true;
-    const before = [...this.#sources];
-    this.#sources.clear();
-    for (const [, opened] of before) {
-      const { machine, shell } = opened;
-      // A source that only changed its name keeps its stream.
-      if (this.#federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
-      else shell.close();
+    try {
+      const before = [...this.#sources];
+      this.#sources.clear();
+      for (const [, opened] of before) {
+        const { machine, shell } = opened;
+        // A source that only changed its name keeps its stream.
+        if (this.#federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
+        else shell.close();
+      }
+      for (const [name, spec] of map.sources) this.#shellOf(this.#idOf(name), spec);
+    } finally {
+      this.#pumping = false;
     }
-    for (const [name, spec] of map.sources) this.#shellOf(this.#idOf(name), spec);
-    this.#pumping = false;
   }
 
   #closeSource(id: string): void {

@@ -7,7 +7,7 @@
  * are for SETTLE_MS, MAX_SETTLE_MS at most. Above them, each
  * directory is watched for a change of the next directory on the path, which the other watches do not report.
  */
-import { readdirSync, statSync, type Dirent } from 'node:fs';
+import { lstatSync, readdirSync, statSync, type Dirent } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { FileResource } from '../config/file-resource.js';
@@ -108,10 +108,12 @@ export class FilesystemSource {
 
   #rewatch(): void {
     const { path, watchedDirectory } = this.#spec;
-    const directories = new Set([...directoriesOf(path), dirname(path), watchedDirectory ?? path]);
+    const directories = new Set([...directoriesOf(path), watchedDirectory ?? path]);
+    // Other entries beside a directory do not concern it. A link may lead through another one beside it (Kubernetes).
+    if (!isRealDirectory(path)) directories.add(dirname(path));
     this.#watches.replace([
       ...[...directories].map((directory) => ({ directory })),
-      ...ancestorsOf(dirname(path)),
+      ...ancestorsOf(path).filter(({ directory }) => !directories.has(directory)),
     ]);
   }
 
@@ -323,6 +325,15 @@ function unreadable(path: string, error: unknown): string {
   const why = whyUnreadable(path, error);
   const words = why.isMissing ? 'there is no such file or directory' : inOneLine(why);
   return `${path}: cannot be read: ${words}`;
+}
+
+/** False for a link to a directory. */
+function isRealDirectory(path: string): boolean {
+  try {
+    return lstatSync(resolve(path)).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** A directory and its subdirectories, without hidden ones (`..data` of mounted ConfigMaps). */

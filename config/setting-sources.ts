@@ -123,6 +123,12 @@ function readSection(
   }
 }
 
+const SERVICE_LINK = 'it is ignored; set enableServiceLinks: false in the pod';
+
+/** Did Kubernetes set this variable for a Service? No port of a setting is such a text. */
+export const isServiceLink = (name: string, value: string): boolean =>
+  name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(value);
+
 /**
  * Reads the variables `TRIBUTARY_…`. An unknown variable is only a warning: if a service is called
  * `tributary`, Kubernetes sets `TRIBUTARY_SERVICE_HOST` and the like in every pod of its namespace.
@@ -137,7 +143,11 @@ export function readEnvironment(
     if (!name.startsWith('TRIBUTARY_') || value === undefined || name === 'TRIBUTARY_SETTINGS')
       continue;
     const option = byName.get(name);
-    if (option !== undefined) {
+    if (isServiceLink(name, value)) {
+      // Of a service whose name makes the variable of a setting, such as `tributary-admin`.
+      if (option)
+        warnings.push(unplaced(name, '', 'is the variable of a Kubernetes Service', SERVICE_LINK));
+    } else if (option !== undefined) {
       collector.take(option, value, (message, remedy) =>
         unplaced(name, option.key, message, remedy),
       );

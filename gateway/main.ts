@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Before anything else is loaded: a SIGHUP while the gateway starts would end it. It asks to read the map, which the start does,
 // and does again if the file changes meanwhile.
-if (process.argv[2] === 'serve') process.on('SIGHUP', () => undefined);
+const [, , first = ''] = process.argv;
+if (first === 'serve' || first.startsWith('--')) process.on('SIGHUP', () => undefined);
 
 const { run } = await import('./cli/run.js');
 const code = await run(process.argv.slice(2), {

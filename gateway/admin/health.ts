@@ -47,14 +47,18 @@ function reasonsNotReady({ gateway, telemetry }: ReadinessContext): readonly str
   if (gateway.phase !== 'serving') reasons.push(`the gateway is ${gateway.phase}`);
   const { maxMs } = telemetry.lag.recent();
   if (maxMs > MAX_STALL_MS) reasons.push(`the event loop stalled for ${Math.round(maxMs)} ms`);
-  for (const group of gateway.client.view.groups) {
-    if (!isGroupReady(group)) {
-      reasons.push(
-        `authority "${group.spec.name}" (group ${group.id}) is ${group.failover.kind} and has nothing to serve`,
-      );
-    }
-  }
-  return reasons;
+  const { groups } = gateway.client.view;
+  // A client may subscribe to a group that no source answers: then the others are served all the same.
+  const servesNothing = groups.every(({ servedCount }) => servedCount === 0);
+  return servesNothing ? [...reasons, ...emptyGroups(groups)] : reasons;
+}
+
+/** The groups that clients subscribe to, and that have neither content nor decided what they serve. */
+function emptyGroups(groups: readonly FailoverGroup[]): readonly string[] {
+  return atMost(MAX_GROUPS, groups.filter(isEmpty), (group) => {
+    const { spec, id, failover } = group;
+    return `authority "${spec.name}" (group ${id}) is ${failover.kind} and has nothing to serve`;
+  });
 }
 
 /** What an operator should mend. The gateway still serves clients, so it stays ready. */
@@ -62,14 +66,10 @@ function degradations(context: AdminContext): readonly string[] {
   const { gateway, telemetry } = context;
   const { view } = gateway.client;
   const details = detailsOf(context);
-  const cached = view.groups
-    .filter(isDegraded)
-    .slice(0, MAX_GROUPS)
-    .map((group) => {
-      const troubles = troublesOf(group.candidates, details).map((trouble) => `; ${trouble}`);
-      return `group ${group.id}: no source is in use, clients keep the cached content${troubles.join('')}`;
-    });
-  const more = view.groups.filter(isDegraded).length - cached.length;
+  const cached = atMost(MAX_GROUPS, view.groups.filter(isDegraded), (group) => {
+    const troubles = troublesOf(group.candidates, details).map((trouble) => `; ${trouble}`);
+    return `group ${group.id}: no source is in use, clients keep the cached content${troubles.join('')}`;
+  });
   const files = [...view.map.sources.keys()].flatMap((name) => {
     const [first] = gateway.client.fileProblems(name);
     return first === undefined ? [] : [`source "${name}": ${first}`];
@@ -78,7 +78,6 @@ function degradations(context: AdminContext): readonly string[] {
   const isAlone = gateway.exchange?.isConnected === false;
   return [
     ...cached,
-    ...(more > 0 ? [`and ${more} more groups`] : []),
     ...files,
     ...(state === undefined ? [] : [`state file ${state}`]),
     ...(isAlone ? ['not connected to NATS: no hints of peer instances'] : []),
@@ -91,6 +90,16 @@ const MAX_GROUPS = 20;
 /** Clients subscribe to the group, and no source of it is available. */
 const isDegraded = ({ failover }: FailoverGroup): boolean => failover.kind === 'cached';
 
-function isGroupReady(group: FailoverGroup): boolean {
-  return group.demandCount === 0 || group.servedCount > 0 || SETTLED.has(group.failover.kind);
+function isEmpty({ demandCount, servedCount, failover }: FailoverGroup): boolean {
+  return demandCount > 0 && servedCount === 0 && !SETTLED.has(failover.kind);
+}
+
+function atMost(
+  most: number,
+  groups: readonly FailoverGroup[],
+  textOf: (group: FailoverGroup) => string,
+): readonly string[] {
+  const more = groups.length - most;
+  const texts = groups.slice(0, most).map(textOf);
+  return more > 0 ? [...texts, `and ${more} more groups`] : texts;
 }

@@ -4,6 +4,7 @@ import { request as startTlsRequest } from 'node:https';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { readRegularFile } from '../../config/regular-file.js';
+import { isServiceLink } from '../../config/setting-sources.js';
 import { unreadableFile } from '../../config/unreadable-file.js';
 import { ADMIN_MARK } from '../admin/reply.js';
 import { type Arguments, type Shell, UsageError } from './command.js';
@@ -85,7 +86,9 @@ export function isAddress(text: string): boolean {
 }
 
 function adminPort(env: Shell['env']): string {
-  const port = env['TRIBUTARY_ADMIN_PORT'] ?? '18900';
+  const name = 'TRIBUTARY_ADMIN_PORT';
+  const { [name]: written = '18900' } = env;
+  const port = isServiceLink(name, written) ? '18900' : written;
   const offset = env['TRIBUTARY_PORT_OFFSET'] ?? '0';
   // Otherwise the command would reach another gateway.
   if (!/^\d+$/.test(offset))

@@ -37,8 +37,8 @@ export interface MapFileOptions {
 const SETTLE_MS = 100;
 /** A file that changes all the time is read after this time. */
 const MAX_SETTLE_MS = 1_000;
-/** A file that exists and could not be read is read again after this time. */
-const READ_AGAIN_MS = 5_000;
+/** How often the file is looked at without an event. */
+const LOOK_MS = 5_000;
 /** The log lists at most as many names of each kind. */
 const MAX_LISTED = 50;
 
@@ -51,7 +51,7 @@ export class MapFile {
   #fingerprint: string | undefined;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #laterTimer: NodeJS.Timeout | undefined;
+  #lookTimer: NodeJS.Timeout | undefined;
   #reading: Promise<void> | undefined;
   #isReadAgain = false;
   /** The file and the problems that were told last; undefined: it was read since. */
@@ -83,8 +83,22 @@ export class MapFile {
       // E.g. the host has no inotify watches left: SIGHUP still works.
       telemetry.onHandlerError(error);
     }
+    this.#lookTimer = setInterval(() => {
+      this.#look();
+    }, LOOK_MS).unref();
     const now = fingerprintOf(file);
     if (now !== this.#fingerprint) this.#settle(now, performance.now());
+  }
+
+  /**
+   * No event follows if the directory of the file is replaced, or a link above it. Nor if what made the gateway refuse the map
+   * passes: a file that the map names was missing, or the gateway had no descriptor left.
+   */
+  #look(): void {
+    const now = fingerprintOf(this.#options.file);
+    if (now === undefined || this.#timer || this.#reading) return;
+    if (this.#refused !== undefined) void this.#read(undefined);
+    else if (now !== this.#fingerprint) this.#settle(now, performance.now());
   }
 
   /** Waits until the file stays as it is, and reads it if it changed. */
@@ -132,7 +146,6 @@ export class MapFile {
       if (this.#closing.signal.aborted) return;
       const reason = error instanceof Error ? error.message : String(error);
       this.#refuse([`${file}: cannot be read now: ${reason}`]);
-      this.#readLater();
     }
   }
 
@@ -146,23 +159,12 @@ export class MapFile {
     telemetry.say('map_refused', { file, problems });
   }
 
-  /** No event follows if the gateway could not read the file, e.g. for lack of a descriptor. A new file has an event. */
-  #readLater(): void {
-    if (fingerprintOf(this.#options.file) === undefined) return;
-    clearTimeout(this.#laterTimer);
-    this.#laterTimer = setTimeout(() => {
-      void this.#read(this.#digest);
-    }, READ_AGAIN_MS);
-    this.#laterTimer.unref();
-  }
-
   #take(read: MapRead): void {
     const { file, telemetry, apply, warn } = this.#options;
     if (read.kind === 'same') return;
     this.#digest = read.digest;
     if (read.kind === 'refused') {
       this.#refuse(read.problems);
-      if (read.digest === undefined) this.#readLater();
       return;
     }
     this.#refused = undefined;
@@ -191,7 +193,7 @@ export class MapFile {
 
   close(): void {
     clearTimeout(this.#timer);
-    clearTimeout(this.#laterTimer);
+    clearInterval(this.#lookTimer);
     this.#closing.abort();
     this.#watcher?.close();
   }

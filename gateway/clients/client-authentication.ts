@@ -94,7 +94,7 @@ export class ClientAuthentication {
       onMessage: (bytes) => handlers?.onMessage(bytes),
       onDrain: () => handlers?.onDrain(),
       onEnd: () => handlers?.onEnd(),
-      onClosed: (reason) => handlers?.onClosed(reason),
+      onClosed: (reason, code) => handlers?.onClosed(reason, code),
     };
   }
 }

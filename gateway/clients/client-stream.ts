@@ -236,7 +236,8 @@ export class ClientStream<
   }
 
   #rightsNow(): Rights {
-    return rightsOf(this.#context.clientRules?.(), this.requester, this.#node?.node.id ?? '');
+    const { id = '', isIdCut = false } = this.#node?.node ?? {};
+    return rightsOf(this.#context.clientRules?.(), this.requester, isIdCut ? undefined : id);
   }
 
   /** `poll`: no stream, but a client that polls. */

@@ -4,7 +4,7 @@
  * connection is down or blocked, messages are dropped and counted.
  */
 import type * as Nats from 'nats';
-import type { Authenticator, ConnectionOptions, NatsConnection, Subscription } from 'nats';
+import type { Authenticator, ConnectionOptions, NatsConnection } from 'nats';
 import type { NatsSettings } from '../../config/settings.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 import type { PeerExchange } from '../core/peers/peer-hints.js';
@@ -41,7 +41,6 @@ export class NatsPeerExchange implements PeerExchange {
   readonly #instance: string;
   readonly #resubscribeMs: number;
   #connection: NatsConnection | undefined;
-  #subscription: Subscription | undefined;
   #isConnected = false;
   #toldDown = false;
   #closed = false;
@@ -117,7 +116,7 @@ export class NatsPeerExchange implements PeerExchange {
         return;
       }
       this.#connection = connection;
-      this.#connected();
+      this.#connected(connection);
       this.#follow(connection, nats).catch((error: unknown) => {
         this.#handlers.onError(error);
       });
@@ -132,13 +131,10 @@ export class NatsPeerExchange implements PeerExchange {
     }
   }
 
-  /**
-   * Subscribes, and repeats a denied subscription. The library drops a denied subscription for all
-   * later connections too, so an instance with a later granted permission would never receive hints.
-   */
+  /** Subscribes, and repeats a denied subscription: the permission may be granted later. */
   #subscribe(connection: NatsConnection): void {
-    if (this.#closed || connection.isClosed() || this.#subscription?.isClosed() === false) return;
-    this.#subscription = connection.subscribe(this.subject, {
+    if (this.#closed || connection.isClosed()) return;
+    connection.subscribe(this.subject, {
       callback: (error, message) => {
         this.#guard(() => {
           if (error) this.#handlers.onRefused(error.message);
@@ -168,7 +164,6 @@ export class NatsPeerExchange implements PeerExchange {
     for await (const { type, data } of connection.status()) {
       const detail = typeof data === 'string' ? data : JSON.stringify(data);
       if (type === Events.Disconnect) this.#lost(`connection to ${detail} lost`);
-      if (type === Events.Reconnect) this.#connected();
       if (type === Events.Error)
         this.#guard(() => {
           this.#handlers.onRefused(detail);
@@ -176,13 +171,13 @@ export class NatsPeerExchange implements PeerExchange {
     }
   }
 
-  #connected(): void {
+  #connected(connection: NatsConnection): void {
     this.#isConnected = true;
     this.#toldDown = false;
     this.#unsentBytes = 0;
     this.#guard(() => {
-      if (this.#connection) this.#subscribe(this.#connection);
-      this.#handlers.onConnected(this.#connection?.getServer() ?? '');
+      this.#subscribe(connection);
+      this.#handlers.onConnected(connection.getServer());
     });
   }
 
@@ -231,18 +226,14 @@ export class NatsPeerExchange implements PeerExchange {
       name: `tributary ${this.#instance}`,
       noEcho: true,
       timeout: CONNECT_TIMEOUT_MS,
-      // The library cannot abort its wait for the first connection, so `#startLater` waits instead.
+      // `#startLater` waits instead: the library cannot abort its wait for the first connection, and counts later waits by the
+      // time of day, which may be set back.
       waitOnFirstConnect: false,
-      maxReconnectAttempts: -1,
-      reconnectTimeWait: RECONNECT_WAIT_MS,
-      reconnectJitter: RECONNECT_JITTER_MS,
-      reconnectJitterTLS: RECONNECT_JITTER_MS,
+      reconnect: false,
       pingInterval: PING_INTERVAL_MS,
       maxPingOut: MAX_PINGS_OUT,
       // A NATS server may announce any address as a cluster member: never use those in plaintext.
       ignoreClusterUpdates: tls === null,
-      // While an operator changes a password, the old one fails for a while: keep trying.
-      ignoreAuthErrorAbort: true,
       ...(authenticator ? { authenticator } : {}),
       ...(tls
         ? {

@@ -28,6 +28,7 @@ type EffectOf<K extends ServerEffect['kind']> = Extract<ServerEffect, { kind: K 
 
 /** The gRPC status codes. A source may send any number; others share one label value, `other`. */
 const STATUS_CODES: ReadonlySet<number> = new Set(Array.from({ length: 17 }, (_, code) => code));
+const codeLabel = (code: number): string => (STATUS_CODES.has(code) ? String(code) : 'other');
 
 /** Number of refused resources in a log line. */
 const SHOWN_REFUSALS = 3;
@@ -146,7 +147,7 @@ export class SourceTelemetry {
       'tributary_source_stream_ends_total',
       sourceNameOf(source),
       detectedBy,
-      String(code),
+      codeLabel(code),
     ).count++;
     const fields = { ...told(source), detectedBy, code, reason: message };
     if (livedMs === null) {
@@ -221,7 +222,7 @@ export class SourceTelemetry {
 
   #failed(source: string, type: string, errors: readonly ResourceError[]): void {
     for (const { status } of errors) {
-      const code = STATUS_CODES.has(status.code) ? String(status.code) : 'other';
+      const code = codeLabel(status.code);
       const labels = [sourceNameOf(source), type, code] as const;
       this.#metrics.tally('tributary_source_resource_errors_total', ...labels).count++;
     }

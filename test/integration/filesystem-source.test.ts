@@ -3,11 +3,13 @@
  * files, and keeps its last good state on errors.
  * Method: a real directory; each change is awaited by the load that it causes.
  */
-import fs from 'node:fs';
+import { EventEmitter } from 'node:events';
+import fs, { type FSWatcher } from 'node:fs';
 import { mkdir, mkdtemp, open, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import t, { type Test } from 'tap';
 import { finished } from '../support/finished.js';
 import { discoveryResponseFromJson } from '../../protos/rest-source-json.js';
@@ -152,6 +154,40 @@ t.test(
     await loaded('one');
   },
 );
+
+t.test('what changes beside a directory is no reason to read it', async (t) => {
+  const { root, source, loaded } = await watchDirectory(t, 'resources');
+  await mkdir(join(root, 'resources'));
+  await writeFile(join(root, 'resources', 'a.yaml'), assignment('one'));
+  const { readdirSync, watch } = fs;
+  t.teardown(() => {
+    fs.watch = watch;
+    fs.readdirSync = readdirSync;
+    mock.timers.reset();
+    syncBuiltinESMExports();
+  });
+  let changed: (event: string, entry: string) => void = () => undefined;
+  fs.watch = ((directory: string, _options: unknown, listener: typeof changed) => {
+    if (directory === root) changed = listener;
+    return Object.assign(new EventEmitter(), { close: () => undefined }) as FSWatcher;
+  }) as typeof watch;
+  let reads = 0;
+  fs.readdirSync = ((...args: Parameters<typeof readdirSync>) => {
+    reads++;
+    return readdirSync(...args);
+  }) as typeof readdirSync;
+  syncBuiltinESMExports();
+  source.start();
+  await loaded('one');
+  mock.timers.enable({ apis: ['setTimeout'] });
+  reads = 0;
+  changed('change', 'log.jsonl');
+  mock.timers.tick(1_000);
+  t.equal(reads, 0);
+  changed('rename', 'resources');
+  mock.timers.tick(1_000);
+  t.ok(reads > 0);
+});
 
 t.test('a host without watches left is a problem, and the directory is read again', async (t) => {
   const { root, loaded, problem, source } = await watchDirectory(t);

@@ -439,7 +439,7 @@ export class GroupResources {
     if (isMidResponse === true || isComparing === true) return;
     const open = {
       isOpen: (held: HeldName) => this.#isOpen(held),
-      undecided: () => this.#undecidedCount(),
+      undecided: (openCount: number) => Math.max(0, this.#lackingCount() - openCount),
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,
       confirmsNone: (typeUrl: string) => this.#confirmsNone(typeUrl),
     };
@@ -479,10 +479,10 @@ export class GroupResources {
   }
 
   /**
-   * Number of served members that the source lacks, of collections that are not whole yet. Names that are also held back
-   * count twice: at most they wait as long as the collections.
+   * Number of served members that the source lacks, of collections that are not whole yet. Those that are held back are open,
+   * and are subtracted. So are other open names, which are few.
    */
-  #undecidedCount(): number {
+  #lackingCount(): number {
     const { source, mapping } = this.#inUse().candidate;
     let count = 0;
     for (const { typeUrl, name } of this.#wholeWaits.open()) {

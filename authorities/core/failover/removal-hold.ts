@@ -51,10 +51,10 @@ export interface StillOpen<Name extends { readonly key: string }> {
    */
   readonly isOpen: (held: HeldName<Name>) => boolean;
   /**
-   * Names that are not held back, and whose collections the source has not answered yet: it may lack them.
-   * They count in the total, and the held ones wait for them as for open names. Default: 0.
+   * Names that are not held back, and whose collections the source has not answered in full yet: it may lack them.
+   * They count in the total, and the held ones wait for them as for open names. It gets the number of open names. Default: 0.
    */
-  readonly undecided?: () => number;
+  readonly undecided?: (open: number) => number;
   /** When to check open names again. */
   readonly againAtMs: number;
   /** Has the source confirmed no name of this type, apart from those held back? Then any removal triggers the guard. Default: no. */
@@ -221,7 +221,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const going = fresh.length + review.guarded.filter(({ state }) => state === 'guarded').length;
     const isAnyDue = fresh.some(({ dueMs }) => dueMs <= nowMs);
     const isTriggered = triggersGuard(this.#guard, going, total);
-    const mayBe = going + review.open + (open?.undecided?.() ?? 0);
+    const mayBe = going + review.open + (open?.undecided?.(review.open) ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
     const mayTrigger = open && !isTriggered && triggersGuard(this.#guard, mayBe, total);
     const isGuarded = isAnyDue && (isTriggered || (!mayTrigger && areTypesLost(fresh, open)));

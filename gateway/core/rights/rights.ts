@@ -58,19 +58,20 @@ const NODE_FOREIGN = 'the Node id does not fit the identity of this client';
 
 /**
  * @param rules `clients` of the map; undefined: absent
- * @param nodeId the id of the client's Node; empty: it has none
+ * @param nodeId the id of the client's Node; empty: it has none; undefined: it is too long to be compared
  */
 export function rightsOf(
   rules: readonly ClientRule[] | undefined,
   requester: Requester,
-  nodeId: string,
+  nodeId: string | undefined,
 ): Rights {
   if (!rules) return EVERYTHING;
   const at = matchingRule(rules, requester);
   const rule = rules[at];
   if (!rule) return { kind: 'none' };
   const pattern = rule.nodeIdMustMatch;
-  const isNodeForeign = pattern !== undefined && !fitsPattern(nodeId, pattern);
+  const isNodeForeign =
+    pattern !== undefined && (nodeId === undefined || !fitsPattern(nodeId, pattern));
   return { kind: 'rule', at, rule, isNodeForeign };
 }
 

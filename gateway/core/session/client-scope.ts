@@ -40,6 +40,8 @@ export interface KeptNode extends Pick<
   'id' | 'cluster' | 'userAgentName' | 'malformed'
 > {
   readonly isMissing?: true;
+  /** The id is longer than what is kept of it, so it proves nothing. */
+  readonly isIdCut: boolean;
 }
 
 /** What the connection of a client says of it, beside the Node. */
@@ -77,6 +79,7 @@ const NO_NODE: ClientNode & KeptNode = {
   metadata: {},
   malformed: false,
   isMissing: true,
+  isIdCut: false,
 };
 
 /** A slice would keep all of the text. */
@@ -88,6 +91,7 @@ const keptOf = ({ id, cluster, userAgentName, malformed }: ClientNode): KeptNode
   cluster: clipped(cluster),
   userAgentName: clipped(userAgentName),
   malformed,
+  isIdCut: id.length > MAX_NODE_TEXT,
 });
 
 const NO_CONNECTION: ConnectionIdentity = { headerValues: () => [], certificate: undefined };

@@ -115,3 +115,12 @@ t.test('a file is read in pieces, with its problems', async (t) => {
   });
   t.match(await failed, { ok: false, problems: [/^\/srv\/x.yaml: cannot be read: .*exit code 3/] });
 });
+
+t.test('a thread that cannot start fails each task, and no later one', async (t) => {
+  // Node.js throws at once, as where the system has no room for a thread.
+  const thread = new ConversionThread(new URL('http://none.test'));
+  const results = await Promise.all([fromJson(thread, 'a'), toJson(thread, Buffer.of())]);
+  for (const result of results)
+    t.match(result, { ok: false, reason: /^the thread .* cannot start: / });
+  t.notOk(thread.isStarted);
+});

@@ -312,11 +312,15 @@ t.test('an unknown variable is a warning, except the variables that Kubernetes s
     TRIBUTARY_SERVICE_HOST: '1',
     TRIBUTARY_PORT_80_TCP_ADDR: '1',
     TRIBUTARY_PORT: 'tcp://',
+    // Of a Service that is called `tributary-admin`.
+    TRIBUTARY_ADMIN_PORT: 'tcp://10.0.0.1:18900',
   };
   const result = parse({ argv: ['--authority-map=m'], env });
   t.strictSame(result.ok && result.warnings.map(formatProblem), [
     'TRIBUTARY_ADMNI_HOST: unknown variable (did you mean "TRIBUTARY_ADMIN_HOST"?)',
+    'TRIBUTARY_ADMIN_PORT: is the variable of a Kubernetes Service (it is ignored; set enableServiceLinks: false in the pod)',
   ]);
+  t.equal(result.ok && result.settings.admin.port, 18_900);
   t.end();
 });
 

@@ -113,6 +113,11 @@ t.test(
     t.match(await ready('serving', 0, [group]), { status: 503, reasons: [/"a".*connecting/] });
     const held = { ...group, servedCount: 1 };
     t.match(await ready('serving', 0, [held]), { status: 200 });
+    t.match(
+      await ready('serving', 0, [group, held]),
+      { status: 200 },
+      'one client affects no other',
+    );
     const cached = { ...group, failover: { ...group.failover, kind: 'cached' } };
     t.match(await ready('serving', 0, [cached]), {
       status: 200,

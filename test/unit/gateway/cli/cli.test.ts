@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { mock } from 'node:test';
@@ -67,6 +67,8 @@ t.test(
       /TRIBUTARY_PORT_OFFSET: "x" is not a whole number/,
     );
     t.match(await asked({ TRIBUTARY_ADMIN_PORT: 'x' }), '--admin 127.0.0.1:x is not an address');
+    const ofService = { TRIBUTARY_ADMIN_PORT: 'tcp://10.0.0.1:1', TRIBUTARY_PORT_OFFSET: '1' };
+    t.match(await asked(ofService), '127.0.0.1:18901', 'the variable of a Kubernetes Service');
   },
 );
 
@@ -507,10 +509,11 @@ t.test('a map file that becomes a pipe is refused, and the map in force stays', 
 
 t.test('a map that cannot be read now is read again, and its problem is told once', async (t) => {
   const { applied, file, lines, mapFile, nextLine } = mapRig(t);
-  mock.timers.enable({ apis: ['setTimeout'] });
+  mock.timers.enable({ apis: ['setInterval'] });
   t.teardown(() => {
     mock.timers.reset();
   });
+  mapFile.watch();
   const text = MAP.replace('127.0.0.1:2', '127.0.0.1:3');
   rmSync(file);
   execFileSync('mkfifo', [file]);
@@ -525,4 +528,50 @@ t.test('a map that cannot be read now is read again, and its problem is told onc
   await told;
   t.equal(applied.length, 1);
   t.match(lines[2], { event: 'map_reloaded' });
+});
+
+t.test(
+  'a map that was refused for a missing file is read again when that may be there',
+  async (t) => {
+    const { applied, file, lines, mapFile, nextLine } = mapRig(t);
+    mock.timers.enable({ apis: ['setInterval'] });
+    t.teardown(() => {
+      mock.timers.reset();
+    });
+    mapFile.watch();
+    const token = join(folder(t), 'token');
+    const told = nextLine();
+    const metadata = `initial_metadata: [{ key: token, value_file: ${token} }]`;
+    writeFileSync(file, MAP.replace('insecure: true', `insecure: true, ${metadata}`));
+    await told;
+    t.match(lines, [{ event: 'map_refused', problems: [/token/] }]);
+    writeFileSync(token, 'x');
+    const again = nextLine();
+    mock.timers.tick(5_000);
+    await again;
+    t.match(lines, [{}, { event: 'map_reloaded', sources: { changed: ['one'] } }]);
+    t.equal(applied.length, 1);
+  },
+);
+
+t.test('changes of a map are noticed after its directory was replaced', async (t) => {
+  const { applied, file, mapFile, nextLine } = mapRig(t);
+  mock.timers.enable({ apis: ['setInterval'] });
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  mapFile.watch();
+  const directory = dirname(file);
+  renameSync(directory, `${directory}.old`);
+  mkdirSync(directory);
+  t.teardown(() => {
+    rmSync(`${directory}.old`, { recursive: true });
+  });
+  for (const port of [3, 4]) {
+    const told = nextLine();
+    writeFileSync(file, MAP.replace('127.0.0.1:2', `127.0.0.1:${port}`));
+    mock.timers.tick(5_000);
+    await told;
+  }
+  t.equal(applied.length, 2);
 });

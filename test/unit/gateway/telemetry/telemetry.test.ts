@@ -60,6 +60,18 @@ t.test('a stream that the gateway ends for a reason of its own needs no attentio
   t.end();
 });
 
+t.test('a source that invents status codes makes one series', async (t) => {
+  const { telemetry } = rig();
+  for (const code of [987_654, NaN, -1])
+    telemetry.onFederation(
+      server({ kind: 'lost', end: { code, message: '', detectedBy: 'stream' }, livedMs: null }),
+    );
+  t.match(
+    await joined(telemetry.metricsPieces()),
+    'tributary_source_stream_ends_total{source="one",reason="stream",code="other"} 3',
+  );
+});
+
 t.test('a refused resource is logged by its name, without the key of its parameters (TP2)', (t) => {
   const { named, telemetry } = rig();
   const text = 'xdstp://cloud/envoy.config.cluster.v3.Cluster/c';

@@ -191,14 +191,14 @@ const VERDICTS: readonly (readonly [
   [grant({ authority: '*' }), CDS, 'web', false],
 ];
 
-const rightsBy = (one: ClientRule, nodeId = ''): Rights =>
+const rightsBy = (one: ClientRule, nodeId: string | undefined): Rights =>
   rightsOf([one], { identity: NOBODY, address: '' }, nodeId);
 
 t.test(
   'a name is allowed by authority, path and type, a glob only with its whole directory (invariant 23)',
   (t) => {
     for (const [one, typeUrl, text, isGranted] of VERDICTS) {
-      const rights = rightsBy(rule({ anonymous: true }, { allow: [one] }));
+      const rights = rightsBy(rule({ anonymous: true }, { allow: [one] }), '');
       const { kind } = verdictOf(rights, typeUrl, name(typeUrl, text));
       t.equal(kind, isGranted ? 'granted' : 'denied', `${JSON.stringify(one)} ${typeUrl} ${text}`);
     }
@@ -209,7 +209,7 @@ t.test(
 t.test('an alternative needs a right of its own, which another grant may give', (t) => {
   const text = `${cds('edge/a')}#alt=${cds('b', 'onprem')}`;
   const allow = [EDGE_ONLY, grant({ authority: 'onprem' })];
-  t.match(verdictOf(rightsBy(rule({ anonymous: true }, { allow })), CDS, name(CDS, text)), {
+  t.match(verdictOf(rightsBy(rule({ anonymous: true }, { allow }), ''), CDS, name(CDS, text)), {
     kind: 'granted',
   });
   t.end();
@@ -224,7 +224,7 @@ t.test('without rules every name is allowed, and without a matching entry none',
 });
 
 t.test('a denial is hidden where the entry says so', (t) => {
-  const hidden = rightsBy(rule({ anonymous: true }, { hideExistence: true }));
+  const hidden = rightsBy(rule({ anonymous: true }, { hideExistence: true }), '');
   t.match(verdictOf(hidden, CDS, name(CDS, cds('a'))), { kind: 'denied', isHidden: true });
   t.end();
 });
@@ -251,5 +251,8 @@ t.test('node_id_must_match denies everything to a client with another Node id', 
     const { kind } = verdictOf(rights, CDS, name(CDS, cds('a')));
     t.equal(kind, fits ? 'granted' : 'denied', `${pattern} ${id}`);
   }
+  const all = rule({ anonymous: true }, { allow: [grant({})], nodeIdMustMatch: '*' });
+  const tooLong = verdictOf(rightsBy(all, undefined), CDS, name(CDS, cds('a')));
+  t.equal(tooLong.kind, 'denied', 'of an id that is too long to be kept, the end is unknown');
   t.end();
 });

@@ -50,6 +50,8 @@ t.test(
     const fields = { id: long, cluster: long, userAgentName: long };
     const { node, identity, isTooLarge } = readGroupedNode(nodeOf(fields), specOf());
     t.strictSame([node.id, node.cluster, node.userAgentName], Array(3).fill('é'.repeat(1_024)));
+    t.ok(node.isIdCut);
+    t.notOk(readGroupedNode(nodeOf({ id: 'é'.repeat(1_024) }), specOf()).node.isIdCut);
     t.strictSame([identity.fields, isTooLarge], [{}, false]);
     const refused = readGroupedNode(nodeOf({ id: 'x'.repeat(300_000) }), specOf('id'));
     t.strictSame([refused.identity.fields, refused.isTooLarge], [{}, true]);
