@@ -204,7 +204,7 @@ export function readVariantName(reader: Reader): VariantName {
 }
 
 /** Of one name: they are counted as they are read, since they are sorted next. A count. */
-export const MAX_PARAMETERS = 100;
+const MAX_PARAMETERS = 100;
 
 /** TP2 `ResourceLocator`: a name, and a map of parameters. */
 export function readLocator(reader: Reader): ParameterizedName {

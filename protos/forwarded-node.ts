@@ -17,7 +17,7 @@ const CLIENT_FEATURES = 10;
  * `xds.config.supports-resource-ttl` stays: the gateway enforces TTLs itself (invariant 20). All other
  * features speak of the content, which is the client's.
  */
-export const GATEWAY_FEATURES: ReadonlySet<string> = new Set([
+const GATEWAY_FEATURES: ReadonlySet<string> = new Set([
   'xds.config.resource-in-sotw',
   'xds.config.supports-resource-in-sotw',
 ]);

@@ -54,7 +54,7 @@ export const escapedInAuthority = 1;
 export const escapedInId = 2;
 export const escapedInParameter = 4;
 export const allowedInType = 8;
-export const isControl = 16;
+const isControl = 16;
 export const escapedInDirective = 32;
 
 /** The bits above for each of the 128 ASCII characters. */

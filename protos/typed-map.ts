@@ -16,6 +16,15 @@ export class TypedMap<V> {
     return this.#types.get(typeUrl)?.get(key);
   }
 
+  /** The types that have values. */
+  types(): IterableIterator<string> {
+    return this.#types.keys();
+  }
+
+  get typeCount(): number {
+    return this.#types.size;
+  }
+
   /** All values of a type, by key. */
   ofType(typeUrl: string): ReadonlyMap<string, V> {
     return this.#types.get(typeUrl) ?? noMap();

@@ -1,11 +1,11 @@
-import { DeadlineHeap } from './sources/deadline-heap.js';
-
 /**
  * Tracks which of many machines have work, and when the next one is due, without polling all of
  * them: a process may serve thousands of node groups, and one message concerns a few. `touch` is
  * called whenever an input may have given a machine effects or another deadline. Bulk machine
  * without IO.
  */
+import { DeadlineHeap } from './sources/deadline-heap.js';
+
 export interface Machine {
   /** When `handleTimer` must run next; undefined: not before another input. */
   nextDeadlineMs(nowMs: number): number | undefined;

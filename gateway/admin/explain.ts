@@ -125,7 +125,7 @@ export function servedAs(
 const ELSEWHERE = '(another name)';
 
 /** Shown as the source of content that a reload of the map took over from the old group. */
-export const KEPT_FROM_BEFORE = '(kept from before the map was changed)';
+const KEPT_FROM_BEFORE = '(kept from before the map was changed)';
 
 /** Explains a name by the map alone. */
 export function explainOffline(map: AuthorityMap, name: ResourceName): Explanation | undefined {

@@ -92,7 +92,7 @@ const serviceAt = (path: string): DiscoveryService | undefined =>
 export const isRestPath = (path: string): boolean => serviceAt(path) !== undefined;
 
 /** An error as JSON: `{"error": "…"}`. */
-export function restError(
+function restError(
   status: number,
   error: string,
   headers: Readonly<Record<string, string>> = {},

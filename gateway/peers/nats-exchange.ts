@@ -249,7 +249,7 @@ export class NatsPeerExchange implements PeerExchange {
 }
 
 /** The subject that an instance publishes and subscribes to; it needs no other permission. */
-export function hintSubject({ subjectPrefix, cluster }: NatsSettings): string {
+function hintSubject({ subjectPrefix, cluster }: NatsSettings): string {
   return `${subjectPrefix}.${cluster}.hint`;
 }
 

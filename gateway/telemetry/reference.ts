@@ -5,7 +5,7 @@ import { EVENTS, type EventSpec } from './event-names.js';
 import { METRICS } from './metric-names.js';
 
 /** The meaning of each failover state for an operator. */
-export const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {
+const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {
   idle: 'No client subscribes to its names.',
   connecting:
     'The gateway connects to the primary source for the first time; it holds no content yet.',

@@ -87,7 +87,7 @@ export class GroupResources {
     primary: Candidate,
     inUse: () => InUse,
     room: TurnRoom,
-    lastKnown?: GroupLastKnown<Demand>,
+    lastKnown: GroupLastKnown<Demand> | undefined,
   ) {
     this.#spec = spec;
     this.#search = new AbsenceSearch(primary);
@@ -547,7 +547,10 @@ export class GroupResources {
     return changed;
   }
 
-  /** Those of the names for which a source sends the same that clients request: with and without parameters (TP2), or as another type. */
+  /**
+   * The names among these that clients request as this type. One resource of a source may be for several: with and without
+   * parameters (TP2).
+   */
   #asked(typeUrl: string, names: readonly ResourceName[]): readonly ResourceName[] {
     if (names.length < 2) return names;
     const demands = this.#demands.ofType(typeUrl);

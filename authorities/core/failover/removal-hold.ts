@@ -67,13 +67,18 @@ export interface Room {
 }
 
 const UNLIMITED: Room = { take: () => true };
+/** The source has answered all names. */
+const NOTHING_OPEN = { isOpen: () => false, againAtMs: Infinity };
 /** What a look at a held removal costs, in removed names. */
 const LOOK = 1 / 8;
 
 export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   readonly #guard: DeletionGuard;
   readonly #held = new TypedMap<Held<Name>>();
-  /** Lower bound of the next deadline. Too early if the first one was cancelled; later while the source is loading (`cancel`). */
+  /**
+   * When to look at the held removals next. Too early if the first of them was cancelled. `cancel` moves it back while the
+   * source is loading.
+   */
   #soonestMs = Infinity;
   /** A source that is still loading delays no judgement beyond this. */
   #latestMs = Infinity;
@@ -149,7 +154,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   takeDue(
     total: () => number,
     nowMs: number,
-    open?: StillOpen<Name>,
+    open: StillOpen<Name> = NOTHING_OPEN,
     room: Room = UNLIMITED,
   ): DueRemovals<Name> {
     let guarded: DueRemovals<Name>['guarded'];
@@ -179,19 +184,14 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   }
 
   /** @returns whether all have been looked at */
-  #look(
-    review: Review<Name>,
-    nowMs: number,
-    open: StillOpen<Name> | undefined,
-    room: Room,
-  ): boolean {
+  #look(review: Review<Name>, nowMs: number, open: StillOpen<Name>, room: Room): boolean {
     while (room.take(LOOK)) {
       const next = review.left.next();
       if (next.done === true) return true;
       const held = next.value;
       const isDue = held.dueMs <= nowMs;
       // Also what the guard held back: its source may have been lost since.
-      const isOpen = (held.state === 'fresh' || isDue) && open?.isOpen(held) === true;
+      const isOpen = (held.state === 'fresh' || isDue) && open.isOpen(held);
       if (isOpen && isDue) held.dueMs = open.againAtMs;
       if (isOpen || !isDue) review.soonestMs = Math.min(review.soonestMs, held.dueMs);
       if (held.state === 'fresh' && isOpen) review.open++;
@@ -214,16 +214,16 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     review: Review<Name>,
     total: number,
     nowMs: number,
-    open: StillOpen<Name> | undefined,
+    open: StillOpen<Name>,
   ): DueRemovals<Name>['guarded'] {
     // Some may have come again since they were looked at.
     const fresh = review.fresh.filter(({ state }) => state === 'fresh');
     const going = fresh.length + review.guarded.filter(({ state }) => state === 'guarded').length;
     const isAnyDue = fresh.some(({ dueMs }) => dueMs <= nowMs);
     const isTriggered = triggersGuard(this.#guard, going, total);
-    const mayBe = going + review.open + (open?.undecided?.(review.open) ?? 0);
+    const mayBe = going + review.open + (open.undecided?.(review.open) ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
-    const mayTrigger = open && !isTriggered && triggersGuard(this.#guard, mayBe, total);
+    const mayTrigger = !isTriggered && triggersGuard(this.#guard, mayBe, total);
     const isGuarded = isAnyDue && (isTriggered || (!mayTrigger && areTypesLost(fresh, open)));
     let { soonestMs } = review;
     for (const held of fresh) {
@@ -276,9 +276,8 @@ const FEW_REMOVALS = 1_000;
 /** Has the source nothing any more of one of these types? */
 function areTypesLost<Name extends { readonly key: string }>(
   removals: readonly HeldName<Name>[],
-  open: StillOpen<Name> | undefined,
+  { confirmsNone }: StillOpen<Name>,
 ): boolean {
-  const { confirmsNone } = open ?? {};
   if (!confirmsNone || removals.length > FEW_REMOVALS) return false;
   const types = new Set(removals.map(({ typeUrl }) => typeUrl));
   return [...types].some(confirmsNone);

@@ -72,14 +72,14 @@ export interface LoadAsk {
 }
 
 /** Bounds of the interval that a source asks for. gRPC's C core has the same minimum. Milliseconds. */
-export const MIN_INTERVAL_MS = 1_000;
+const MIN_INTERVAL_MS = 1_000;
 const MAX_INTERVAL_MS = 3_600_000;
 
 /** Names of clusters in one response of a source. */
 const MAX_ASKED_CLUSTERS = 10_000;
 
 /** Clients wait at most this long for the first response of a source. Milliseconds. */
-export const FIRST_ANSWER_WITHIN_MS = 2_000;
+const FIRST_ANSWER_WITHIN_MS = 2_000;
 
 /** Before a new stream: the least delay, and the backoff that is added. Milliseconds. */
 const RETRY_AFTER_MS = 500;

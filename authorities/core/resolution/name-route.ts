@@ -27,7 +27,7 @@ export interface NameRoute {
 }
 
 /** `cloud.example.com`, or with a path prefix from the map `cloud.example.com/edge/*`. */
-export function groupIdOf(spec: AuthoritySpec, alternative: AlternativeSpec | undefined): string {
+function groupIdOf(spec: AuthoritySpec, alternative: AlternativeSpec | undefined): string {
   return alternative ? `${spec.name}/${alternative.fromPrefix}*` : spec.name;
 }
 

@@ -38,6 +38,8 @@ export class AckQueue<Ack extends Acknowledgement> {
   readonly #paced = new Map<string, PacedNacks<Ack>>();
   #size = 0;
   #bytes = 0;
+  /** The last request was an ACK or a NACK. */
+  #wasAck = false;
 
   /** How many can be written now. A count. */
   get size(): number {
@@ -94,6 +96,23 @@ export class AckQueue<Ack extends Acknowledgement> {
       if (nowMs >= dueMs) this.release(typeUrl, nowMs);
   }
 
+  /**
+   * The next request: ACKs first, but one at a time while changes wait. Under `rate_limit_settings`, ACKs alone may use all
+   * tokens.
+   *
+   * @param change the request for the next change; undefined: no change waits
+   */
+  next<Request>(
+    nowMs: number,
+    change: () => Request | undefined,
+    requestFor: (ack: Ack) => Request,
+  ): Request | undefined {
+    const first = this.#wasAck ? change() : undefined;
+    const ack = first ? undefined : this.shift(nowMs);
+    this.#wasAck = ack !== undefined;
+    return first ?? (ack ? requestFor(ack) : change());
+  }
+
   shift(nowMs: number): Ack | undefined {
     this.handleTimer(nowMs);
     const ack = this.#queue.shift();
@@ -109,6 +128,7 @@ export class AckQueue<Ack extends Acknowledgement> {
     this.#paced.clear();
     this.#size = 0;
     this.#bytes = 0;
+    this.#wasAck = false;
   }
 }
 

@@ -15,7 +15,7 @@ export interface ContentLimits {
   readonly maxBytes: number;
 }
 
-export const UNLIMITED_CONTENT: ContentLimits = Object.freeze({
+const UNLIMITED_CONTENT: ContentLimits = Object.freeze({
   maxResources: Infinity,
   maxBytes: Infinity,
 });

@@ -105,8 +105,6 @@ export class DeltaStream implements SourceStream {
   readonly #leftWildcards = new Set<string>();
   readonly #node: NodeSender;
   readonly #acks = new AckQueue<DeltaRequest>();
-  /** The last request was an ACK or a NACK. */
-  #wasAck = false;
   /** Types whose first request is due, in order. */
   readonly #initialTypes = new Set<string>();
   /** Types that may not be requested yet. */
@@ -115,7 +113,7 @@ export class DeltaStream implements SourceStream {
   readonly #begunTypes = new Set<string>();
   /** Types of responses, requested or not: the ACK of one is the first request of its type, if none came before. */
   readonly #acknowledgedTypes = new Set<string>();
-  /** Types that had a response on this stream. Later removals of these types are not a resync. */
+  /** Types with a response that was not refused as a whole. Later removals of these types are not a resync. */
   readonly #answeredTypes = new Set<string>();
   /**
    * Until then removals may be a part of the response to the resume: a server may send them apart
@@ -213,7 +211,6 @@ export class DeltaStream implements SourceStream {
     this.#largestSentBytes = 0;
     this.#node.restart();
     this.#acks.clear();
-    this.#wasAck = false;
     this.#pending.clear();
     this.#initialTypes.clear();
     this.#heldTypes.clear();
@@ -284,16 +281,10 @@ export class DeltaStream implements SourceStream {
     return this.#acks.bytes;
   }
 
-  /**
-   * The next request to write, or undefined. ACKs and NACKs first, then the first request of each
-   * type, then changes. But one ACK at a time while others wait: under `rate_limit_settings`, ACKs
-   * alone may use all tokens.
-   */
+  /** Of the changes, the first request of each type goes first. */
   pollRequest(nowMs: number): StreamRequest | undefined {
-    const change = this.#wasAck ? this.#nameRequest(nowMs) : undefined;
-    const ack = change ? undefined : this.#acks.shift(nowMs);
-    this.#wasAck = ack !== undefined;
-    const request = change ?? ack ?? this.#nameRequest(nowMs);
+    const change = (): DeltaRequest | undefined => this.#nameRequest(nowMs);
+    const request = this.#acks.next(nowMs, change, (ack) => ack);
     if (!request) return undefined;
     const { typeUrl } = request;
     const node = this.#node.nodeFor(typeUrl);
@@ -331,13 +322,13 @@ export class DeltaStream implements SourceStream {
     const { portionBytes } = this.#options;
     const entries = this.#intake.entriesIn(response, portionBytes / ENTRY_COST_BYTES);
     const portions = new Portions(portionBytes, bytes, entries);
-    // To decode it was the first portion.
+    // Decoding was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     const duplicates = new DuplicateSearch(namesOf(response));
     while (!duplicates.continue(portions.areSeveral)) nowMs = yield 'taking';
     if (duplicates.refusals.length > 0)
       return this.#finish(response, 0, duplicates.refusals, nowMs);
-    // The last names that were compared were a portion.
+    // The last comparison was a portion of its own.
     if (portions.areSeveral) nowMs = yield 'taking';
     const isResync = !this.#answeredTypes.has(typeUrl) || arrivedMs < this.#resyncUntilMs;
     // After each portion but the last, more members follow.

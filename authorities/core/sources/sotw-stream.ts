@@ -113,8 +113,6 @@ export class SotwStream implements SourceStream {
   /** The types with a request on the stream. */
   readonly #types = new Map<string, TypeState>();
   readonly #acks = new AckQueue<SotwAcknowledgement>();
-  /** The last request was an ACK or a NACK. */
-  #wasAck = false;
   /** Types whose names changed since their last request. */
   readonly #changed = new Set<string>();
   /** Types that may not be requested yet. */
@@ -243,7 +241,6 @@ export class SotwStream implements SourceStream {
     this.#unknown.restart();
     this.#types.clear();
     this.#acks.clear();
-    this.#wasAck = false;
     this.#changed.clear();
     this.#held.clear();
     this.#addedMs = new WeakMap();
@@ -260,7 +257,7 @@ export class SotwStream implements SourceStream {
     );
   }
 
-  /** A set of listeners or clusters has all of a glob that the first request of the type had: see `#answerGlobs`. */
+  /** If the first request of the type had this glob, each set of listeners or clusters has all of its members (`#answerGlobs`). */
   answersAtOnce(glob: SourceSubscription): boolean {
     const { typeUrl } = glob;
     return isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.first.has(glob) === true;
@@ -281,11 +278,11 @@ export class SotwStream implements SourceStream {
   pollRequest(nowMs: number): StreamRequest | undefined {
     // A request with the new names would be the ACK of a response whose NACK is delayed.
     for (const typeUrl of this.#changed) this.#acks.release(typeUrl, nowMs);
-    const change = this.#wasAck ? this.#change(nowMs) : undefined;
-    const ack = change ? undefined : this.#acks.shift(nowMs);
-    // In turn: under `rate_limit_settings`, ACKs alone may use all tokens.
-    this.#wasAck = ack !== undefined;
-    return change ?? (ack ? this.#request(ack, nowMs) : this.#change(nowMs));
+    return this.#acks.next(
+      nowMs,
+      () => this.#change(nowMs),
+      (ack) => this.#request(ack, nowMs),
+    );
   }
 
   /**
@@ -391,13 +388,13 @@ export class SotwStream implements SourceStream {
       bytes,
       resources.length + errors.length,
     );
-    // To decode it was the first portion.
+    // Decoding was the first portion.
     if (portions.areSeveral) nowMs = yield 'taking';
     const duplicates = new DuplicateSearch(namesOf(resources));
     while (!duplicates.continue(portions.areSeveral)) nowMs = yield 'taking';
     if (duplicates.refusals.length > 0)
       return this.#finish(response, state, { accepted: 0, refused: duplicates.refusals }, nowMs);
-    // The last names that were compared were a portion.
+    // The last comparison was a portion of its own.
     if (portions.areSeveral) nowMs = yield 'taking';
     let context: ResponseContext = {
       typeUrl,

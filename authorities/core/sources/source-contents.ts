@@ -13,6 +13,7 @@ import {
   type ResourceName,
 } from '../../../protos/resource-name.js';
 import { isPartialInSotw, isWholeInSotw } from '../../../protos/type-urls.js';
+import { TypedMap } from '../../../protos/typed-map.js';
 import { ContentBudget, type Unroomed } from './content-budget.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
@@ -83,7 +84,8 @@ interface Collection {
 }
 
 export class SourceContents {
-  readonly #types = new Map<string, Map<string, Collection>>();
+  /** By the key of the glob. */
+  readonly #collections = new TypedMap<Collection>();
   #changes: SourceChange[] = [];
   /**
    * Sent last: when a glob is settled, its listeners have received every member of the same
@@ -194,11 +196,8 @@ export class SourceContents {
         this.#rejectedNames.forget(collection.rejected, name.key);
       }
     }
-    if (!collection.glob && collection.singletons.size === 0) {
-      const type = this.#types.get(typeUrl);
-      type?.delete(globKey);
-      if (type?.size === 0) this.#types.delete(typeUrl);
-    }
+    if (!collection.glob && collection.singletons.size === 0)
+      this.#collections.delete(typeUrl, globKey);
     this.#variants.delete(name);
     this.#subscriptions--;
     if (known.status === 'requested') this.#unanswered--;
@@ -217,7 +216,7 @@ export class SourceContents {
   }
 
   subscription(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     return name.isGlob ? collection?.glob : collection?.singletons.get(name.key);
   }
 
@@ -226,42 +225,47 @@ export class SourceContents {
    * parse it again, and the memory of a second copy.
    */
   knownName(typeUrl: string, text: string): ResourceName | undefined {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOfText(text));
+    const collection = this.#collections.get(typeUrl, globKeyOfText(text));
     return collection?.singletons.get(text)?.name ?? collection?.entries.get(text)?.projection.name;
   }
 
   /** The glob that this name is a member of, if it is subscribed. */
   globOf(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
-    return this.#types.get(typeUrl)?.get(globKeyOf(name))?.glob;
+    return this.#find(typeUrl, name)?.glob;
   }
 
   entry(typeUrl: string, name: ResourceName): SourceEntry | undefined {
-    return this.#types.get(typeUrl)?.get(globKeyOf(name))?.entries.get(name.key);
+    return this.#find(typeUrl, name)?.entries.get(name.key);
   }
 
   /** The members of a subscribed glob that the source has published. */
   members(typeUrl: string, glob: ResourceName): IterableIterator<SourceEntry> {
-    const collection = this.#types.get(typeUrl)?.get(glob.key);
+    const collection = this.#find(typeUrl, glob);
     return (collection?.entries ?? new Map<string, SourceEntry>()).values();
   }
 
   /** The number of `members`. */
   memberCount(typeUrl: string, glob: ResourceName): number {
-    return this.#types.get(typeUrl)?.get(glob.key)?.entries.size ?? 0;
+    return this.#find(typeUrl, glob)?.entries.size ?? 0;
   }
 
   /** Types that have subscriptions. */
   types(): IterableIterator<string> {
-    return this.#types.keys();
+    return this.#collections.types();
   }
 
   /** Number of the types that are subscribed. */
   get typeCount(): number {
-    return this.#types.size;
+    return this.#collections.typeCount;
   }
 
   #collectionsOf(typeUrl: string): Iterable<Collection> {
-    return this.#types.get(typeUrl)?.values() ?? [];
+    return this.#collections.ofType(typeUrl).values();
+  }
+
+  /** The collection of a name, or of a glob. */
+  #find(typeUrl: string, name: ResourceName): Collection | undefined {
+    return this.#collections.get(typeUrl, globKeyOf(name));
   }
 
   *subscriptions(typeUrl: string): IterableIterator<SourceSubscription> {
@@ -269,6 +273,10 @@ export class SourceContents {
       if (collection.glob) yield collection.glob;
       yield* collection.singletons.values();
     }
+  }
+
+  *#subscriptionsOfAllTypes(): IterableIterator<SourceSubscription> {
+    for (const typeUrl of this.types()) yield* this.subscriptions(typeUrl);
   }
 
   *entries(typeUrl: string): IterableIterator<SourceEntry> {
@@ -287,7 +295,7 @@ export class SourceContents {
 
   /** The answer for this name on the present stream, by its own name or as a member of a glob. */
   answerFor(typeUrl: string, name: ResourceName): SubscriptionStatus {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     if (collection?.entries.has(name.key)) return 'present';
     // The source sent it, but the gateway rejected it: there is no content, and it is not absent.
     if (collection?.rejected.names.has(name.key)) return 'timed_out';
@@ -301,7 +309,7 @@ export class SourceContents {
 
   /** Was the source asked for this name, and has it sent neither an error for it nor content, not even content that was rejected? */
   isSilentAbout(typeUrl: string, name: ResourceName): boolean {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     const own = collection?.singletons.get(name.key);
     if (!collection || !own || own.absence) return false;
     const { entries, rejected } = collection;
@@ -310,7 +318,7 @@ export class SourceContents {
 
   /** Is this name, or the glob that it is a member of, subscribed? */
   isWanted(typeUrl: string, name: ResourceName): boolean {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     return (
       collection !== undefined &&
       (collection.glob !== undefined || collection.singletons.has(name.key))
@@ -326,7 +334,7 @@ export class SourceContents {
    */
   put(entry: SourceEntry, isDoubtful = false): SourceSubscription | undefined {
     const { typeUrl, name } = entry.projection;
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     if (!collection) return undefined;
     const before = collection.entries.get(name.key);
     this.#store(collection, name.key, entry);
@@ -358,7 +366,7 @@ export class SourceContents {
    * @param absence the reason, if the source sent one
    */
   remove(typeUrl: string, name: ResourceName, isDoubtful: boolean, absence?: RpcStatus): void {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     if (!collection) return;
     if (name.isGlob) {
       // TP1: a source answers an empty glob with the glob's name. That removes no members.
@@ -393,11 +401,10 @@ export class SourceContents {
    * The gateway rejected a resource from the source. Held content stays.
    *
    * @param unroomedBytes its size, if there was no room for it
-   * @returns the glob that the resource answers nevertheless; none if the name is also subscribed
-   * by itself, as in `put`.
+   * @returns the glob that the resource answers nevertheless; undefined if the name is also subscribed by itself
    */
   refuse(typeUrl: string, name: ResourceName, unroomedBytes = 0): SourceSubscription | undefined {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     if (!collection) return undefined;
     const isAsked = collection.singletons.has(name.key);
     this.#rejectedNames.add(collection.rejected, name, unroomedBytes, isAsked);
@@ -406,7 +413,7 @@ export class SourceContents {
 
   /** Did the gateway reject what the present stream sent last for this name? */
   isRejected(typeUrl: string, name: ResourceName): boolean {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const collection = this.#find(typeUrl, name);
     return collection?.rejected.names.has(name.key) === true;
   }
 
@@ -450,7 +457,7 @@ export class SourceContents {
    * begins with all of them. False for the types whose state-of-the-world responses may be partial.
    */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
-    const rejected = this.#types.get(typeUrl)?.get(glob.key)?.rejected;
+    const rejected = this.#find(typeUrl, glob)?.rejected;
     const hasAll = rejected?.names.size === 0 && !rejected.hasForgotten;
     return hasAll && !(this.#isSotw && isPartialInSotw(typeUrl));
   }
@@ -473,7 +480,7 @@ export class SourceContents {
   renew(entry: SourceEntry, expiresAtMs: number | undefined): void {
     const { typeUrl, name } = entry.projection;
     const renewed = { ...entry, expiresAtMs };
-    this.#types.get(typeUrl)?.get(globKeyOf(name))?.entries.set(name.key, renewed);
+    this.#find(typeUrl, name)?.entries.set(name.key, renewed);
     this.#noteExpiry(renewed);
   }
 
@@ -544,15 +551,13 @@ export class SourceContents {
 
   /** A new stream requests every name again. Held content stays until the name is answered. */
   restart(): void {
-    for (const [typeUrl, collections] of this.#types) {
-      for (const { rejected } of collections.values()) this.#rejectedNames.clear(rejected);
-      for (const subscription of this.subscriptions(typeUrl)) {
-        this.#setStatus(subscription, 'requested');
-        subscription.deadlineMs = undefined;
-        subscription.lapsed = false;
-        if (subscription.variant !== undefined) subscription.variant = undefined;
-        if (subscription.refusedVariants) subscription.refusedVariants = undefined;
-      }
+    for (const { rejected } of this.#collections.values()) this.#rejectedNames.clear(rejected);
+    for (const subscription of this.#subscriptionsOfAllTypes()) {
+      this.#setStatus(subscription, 'requested');
+      subscription.deadlineMs = undefined;
+      subscription.lapsed = false;
+      if (subscription.variant !== undefined) subscription.variant = undefined;
+      if (subscription.refusedVariants) subscription.refusedVariants = undefined;
     }
   }
 
@@ -563,10 +568,8 @@ export class SourceContents {
    * its TTL ends, since no listener has the deadline (seed 2503).
    */
   forgetParts(): void {
-    for (const collections of this.#types.values()) {
-      for (const collection of collections.values()) {
-        if (collection.glob?.wasWhole === false) this.#forgetPart(collection);
-      }
+    for (const collection of this.#collections.values()) {
+      if (collection.glob?.wasWhole === false) this.#forgetPart(collection);
     }
   }
 
@@ -579,9 +582,7 @@ export class SourceContents {
   /** The stream ended. An unreachable source has not failed to answer a name. */
   stopTimers(): void {
     if (this.isAnswered) return;
-    for (const typeUrl of this.#types.keys()) {
-      for (const subscription of this.subscriptions(typeUrl)) subscription.deadlineMs = undefined;
-    }
+    for (const subscription of this.#subscriptionsOfAllTypes()) subscription.deadlineMs = undefined;
   }
 
   /**
@@ -669,20 +670,17 @@ export class SourceContents {
   }
 
   #collection(typeUrl: string, globKey: string): Collection {
-    let type = this.#types.get(typeUrl);
-    if (!type) this.#types.set(typeUrl, (type = new Map<string, Collection>()));
-    let collection = type.get(globKey);
-    if (!collection) {
-      collection = {
-        glob: undefined,
-        singletons: new Map(),
-        entries: new Map(),
-        bytes: 0,
-        rejected: noneRejected(),
-      };
-      type.set(globKey, collection);
-    }
-    return collection;
+    const known = this.#collections.get(typeUrl, globKey);
+    if (known) return known;
+    const made: Collection = {
+      glob: undefined,
+      singletons: new Map(),
+      entries: new Map(),
+      bytes: 0,
+      rejected: noneRejected(),
+    };
+    this.#collections.set(typeUrl, globKey, made);
+    return made;
   }
 }
 

@@ -82,7 +82,7 @@ export function readable<T extends { readonly nonce: string }>(decoded: Decoded<
 export interface InPortions {
   /** Portions of a response are left. */
   readonly isMidResponse: boolean;
-  /** The bytes of the present or last response were one. */
+  /** Could the present or last response be decoded? */
   readonly isDecoded: boolean;
   /** Reads the next portion. @returns as `handleMessage` of the stream */
   continue(nowMs: number): Decoded<ReceivedResponse> | undefined;

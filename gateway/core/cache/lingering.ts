@@ -20,7 +20,7 @@ export interface Parted<Entry> {
 }
 
 /** The longest time for an entry that a client unsubscribed. */
-export const UNSUBSCRIBED_MS = 2_000;
+const UNSUBSCRIBED_MS = 2_000;
 
 export interface LingerLimits {
   /** For entries of clients whose streams ended. */

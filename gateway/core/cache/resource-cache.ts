@@ -281,18 +281,20 @@ export class ResourceCache implements ResourceWatcher {
     subscriber: NameSubscriber,
     payer?: NamePayer,
   ): NameEntry {
-    let entry = this.#names.get(typeUrl, name.key);
-    if (!entry) {
-      entry = { typeUrl, name, subscribers: new Set(), payer, state: WAITING };
-      this.#names.set(typeUrl, name.key, entry);
-      this.#countAsked(typeUrl, name, 1);
-      this.#variants.add(name);
-      payer?.changeUpstream(1);
-      entry.subscribers.add(subscriber);
-      this.#directory.watch(typeUrl, name, this);
-    }
+    const known = this.#names.get(typeUrl, name.key);
+    const entry = known ?? this.#addName(typeUrl, name, payer);
     entry.subscribers.add(subscriber);
-    this.#lingering.delete(entry);
+    if (known) this.#lingering.delete(known);
+    else this.#directory.watch(typeUrl, name, this);
+    return entry;
+  }
+
+  #addName(typeUrl: string, name: ResourceName, payer: NamePayer | undefined): NameEntry {
+    const entry = { typeUrl, name, subscribers: new Set<NameSubscriber>(), payer, state: WAITING };
+    this.#names.set(typeUrl, name.key, entry);
+    this.#variants.add(name);
+    this.#countAsked(typeUrl, name, 1);
+    payer?.changeUpstream(1);
     return entry;
   }
 
@@ -303,20 +305,23 @@ export class ResourceCache implements ResourceWatcher {
     subscriber: GlobSubscriber,
     payer?: NamePayer,
   ): GlobEntry {
-    let entry = this.#globs.get(typeUrl, glob.key);
-    if (!entry) {
-      const collection = this.#dormant.take(typeUrl, glob) ?? new Collection(glob, this.#options);
-      entry = { typeUrl, collection, subscribers: new Set(), payer, error: undefined };
-      this.#globs.set(typeUrl, glob.key, entry);
-      this.#globsOf(glob.authority).add(entry);
-      this.#countAsked(typeUrl, glob, 1);
-      payer?.changeUpstream(1);
-      if (isListName(typeUrl, glob)) this.#lists.add(entry);
-      entry.subscribers.add(subscriber);
-      this.#directory.watch(typeUrl, glob, this);
-    }
+    const known = this.#globs.get(typeUrl, glob.key);
+    const entry = known ?? this.#addGlob(typeUrl, glob, payer);
     entry.subscribers.add(subscriber);
-    this.#lingering.delete(entry);
+    if (known) this.#lingering.delete(known);
+    else this.#directory.watch(typeUrl, glob, this);
+    return entry;
+  }
+
+  #addGlob(typeUrl: string, glob: ResourceName, payer: NamePayer | undefined): GlobEntry {
+    const collection = this.#dormant.take(typeUrl, glob) ?? new Collection(glob, this.#options);
+    const subscribers = new Set<GlobSubscriber>();
+    const entry: GlobEntry = { typeUrl, collection, subscribers, payer, error: undefined };
+    this.#globs.set(typeUrl, glob.key, entry);
+    this.#globsOf(glob.authority).add(entry);
+    if (isListName(typeUrl, glob)) this.#lists.add(entry);
+    this.#countAsked(typeUrl, glob, 1);
+    payer?.changeUpstream(1);
     return entry;
   }
 

@@ -98,7 +98,7 @@ export class DeltaSubscriptions
   #isIdle = false;
 
   readonly unacknowledged = new Unacknowledged();
-  /** When content, or removals, began to wait for other types; undefined: not waiting. */
+  // See `TypeSubscriptions`.
   waitingSinceMs: number | undefined;
   heldSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
@@ -439,8 +439,9 @@ export class DeltaSubscriptions
   readonly awaitsReplacement = false;
 
   /**
-   * After a restart of the gateway, the source's first answer for a collection may have clusters that the routes of a client
-   * that returns name. Envoy brings no versions for the members of globs, so those of any type count.
+   * After a restart of the gateway, the routes of a returning client may name clusters that come only with the source's first
+   * answer for a collection. Envoy brings no versions for members of globs, so a client counts as returning if it brought
+   * versions of any type.
    */
   holdsFirstSet(): boolean {
     return this.#owner.isResuming && this.subscribed.awaitsCollection;
@@ -564,7 +565,9 @@ export class DeltaSubscriptions
     // An assignment is often sent again, since its cluster was sent.
     const mayBeNew = held === MAYBE_HELD && (isClaim || !this.#isAssignment);
     this.#variants.replace(draft, known, content);
-    this.#add(draft, content, behind.suffix, held === NOT_HELD || mayBeNew);
+    const isNew = held === NOT_HELD || mayBeNew;
+    draft.add(content, behind.suffix, isNew);
+    this.#tellClusterSent(content, isNew);
     known.held = version;
     known.toldAbsent = false;
     known.lastErrorCode = undefined;
@@ -582,17 +585,7 @@ export class DeltaSubscriptions
     if (isFirst) for (const key of this.#names.keys()) this.handleNameChanged(key);
   }
 
-  #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
-    draft.add(projection, suffix, isNew);
-    this.#noteSent(projection, isNew);
-  }
-
-  #addMember(draft: Draft, projection: Projection, isNew: boolean): void {
-    draft.addMember(projection, isNew);
-    this.#noteSent(projection, isNew);
-  }
-
-  #noteSent(projection: Projection, isNew: boolean): void {
+  #tellClusterSent(projection: Projection, isNew: boolean): void {
     if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey, isNew);
   }
 
@@ -614,7 +607,10 @@ export class DeltaSubscriptions
       this.#possiblyHeld.note(collection.glob.key, name.key, { held, isClaim: false });
     }
     // Later changes are sent with the glob: never twice in one response.
-    else if (content && member.seq <= glob.sentSeq) this.#addMember(draft, content, !isHeld);
+    else if (content && member.seq <= glob.sentSeq) {
+      draft.addMember(content, !isHeld);
+      this.#tellClusterSent(content, !isHeld);
+    }
   }
 
   /** @returns whether all members up to `untilSeq` that the client lacks are in the draft. */
@@ -639,13 +635,13 @@ export class DeltaSubscriptions
       if (dutyOf('present', held, projection.version) === 'nothing') {
         // The client holds this version, so it counts as sent, and the version of its endpoints can
         // be computed.
-        this.#noteSent(projection, true);
+        this.#tellClusterSent(projection, true);
         continue;
       }
       const isUntold = held === NOT_HELD;
       const mayBeNew = isUntold || (held === MAYBE_HELD && !this.#isAssignment);
       draft.addMember(projection, mayBeNew && member.joinedSeq > glob.certainlySentSeq);
-      this.#noteSent(projection, isUntold && member.joinedSeq > glob.passFromSeq);
+      this.#tellClusterSent(projection, isUntold && member.joinedSeq > glob.passFromSeq);
     }
     glob.sentSeq = untilSeq;
     glob.passFromSeq = untilSeq;

@@ -45,10 +45,6 @@ export class SubscribedNames {
     return this.names.size + this.#globs.size;
   }
 
-  get hasLists(): boolean {
-    return this.#lists.size > 0;
-  }
-
   /** The subscribed lists, which are globs too. */
   get lists(): ReadonlySet<GlobSubscription> {
     return this.#lists;

@@ -94,7 +94,7 @@ export class SubscriptionTable {
     const own = this.find(TYPE_URL.cluster, cluster.name.authority)?.subscribed.standingOf(cluster);
     if (own !== undefined && own !== 'not_asked') return own;
     for (const { typeUrl, subscribed } of this.#withLists) {
-      const isIn = typeUrl === TYPE_URL.cluster && subscribed.hasLists;
+      const isIn = typeUrl === TYPE_URL.cluster;
       const standing = isIn ? subscribed.standingOf(cluster) : 'not_asked';
       if (standing !== 'not_asked') return standing;
     }

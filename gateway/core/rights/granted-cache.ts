@@ -16,30 +16,11 @@ import type { SessionEvent } from '../session/stream-session.js';
 import type { ClientPast, CollectionPlace } from './past-collections.js';
 import { GRANTED, type Judge, type Verdict } from './rights.js';
 
-/** What a session needs of the cache. */
-export type SessionCache = Pick<
-  ResourceCache,
-  | 'responses'
-  | 'fallbacks'
-  | 'held'
-  | 'isWatched'
-  | 'variantRefusal'
-  | 'nameOf'
-  | 'removalPolicyOf'
-  | 'isCurrent'
-  | 'isSilentAbout'
-  | 'clustersOf'
-  | 'subscribeName'
-  | 'subscribeGlob'
-  | 'unsubscribeName'
-  | 'unsubscribeGlob'
->;
-
 export type RefusedNameEvent = Extract<SessionEvent, { kind: 'refused_name' }>;
 type Denial = Extract<Verdict, { kind: 'denied' }>;
 type Entry = NameEntry | GlobEntry;
 
-export class GrantedCache implements SessionCache {
+export class GrantedCache {
   readonly #cache: ResourceCache;
   readonly #judge: Judge;
   readonly #onDenied: (refused: RefusedNameEvent) => void;

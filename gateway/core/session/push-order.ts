@@ -12,10 +12,9 @@
  *   never comes: so only at the start of the stream.
  * - Removals go last, in reverse order of types. Those of clusters also wait for routes that may still come.
  *
- * Each wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming. The wait of a client that returns, until
- * its clusters can be sent, comes before the wait for their ACK. Only while the deletion guard holds back the first set of
- * clusters of such a client do its listeners and routes wait as long, and then for the set: they could name clusters that only
- * the set brings.
+ * Each wait lasts `ackDeadlineMs` at most, which is longer than Envoy's 15 s of warming. A returning client has two waits, one
+ * after the other: until its clusters can be sent, and for their ACK. There is one exception: while the deletion guard holds back
+ * its first set of clusters, its listeners and routes wait until that set goes, since they may name clusters that only the set has.
  */
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import type { Unacknowledged } from './unacknowledged.js';

@@ -60,7 +60,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
    */
   readonly #claimed: number | undefined;
   #hasSpoken = false;
-  /** Until when the deletion guard holds back the first set. */
+  /** `SetLosses` sets it: until when the first set may not be sent. */
   heldUntilMs: number | undefined;
   isGuarded = false;
 
@@ -99,8 +99,8 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   /**
-   * A client with a version loses each resource that the set lacks, so it waits, unless that was replaced. A
-   * client without a version may be new, and waits only briefly.
+   * The set of a client with a version waits: the client loses each resource that the set lacks, unless another one replaced it.
+   * A client without a version may be new, so its set waits only briefly.
    */
   #unknownUntilMs(nowMs: number): number | undefined {
     if (this.#of.isResuming) return this.#replacedUntilMs(nowMs);
@@ -326,7 +326,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     return hasDropped;
   }
 
-  /** @returns when the next placeholder is due if nothing changes before; undefined: none. */
+  /** Makes the placeholders that are due. @returns when the next one is due if nothing changes before; undefined: none */
   ripen(nowMs: number): number | undefined {
     if (this.#placeholderAfterMs === undefined) return undefined;
     // `take` does not process the pending names of a blocked set, so check them here. A resuming

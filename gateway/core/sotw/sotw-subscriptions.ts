@@ -106,7 +106,7 @@ export class SotwSubscriptions
   /** Of the present request; empty once `#takeLeaving` has looked at them. */
   #texts: readonly string[] = [];
   #acknowledgedNonce = '';
-  /** When content, or removals, began to wait for other types; undefined: not waiting. */
+  // See `TypeSubscriptions`.
   waitingSinceMs: number | undefined;
   heldSinceMs: number | undefined;
   removalsSinceMs: number | undefined;

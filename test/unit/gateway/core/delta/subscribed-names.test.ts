@@ -83,14 +83,13 @@ t.test('a list covers its members only, under any name', (t) => {
   const subscribed = new SubscribedNames();
   const list = newGlobSubscription(entry, 'list');
   subscribed.addGlob(list, true);
-  t.ok(subscribed.hasLists);
   t.strictSame([...subscribed.lists], [list]);
   t.equal(subscribed.globOf(elsewhere.name), undefined);
   entry.collection.put(elsewhere);
   t.equal(subscribed.globOf(elsewhere.name), list);
   t.equal(subscribed.globOf(member.name), undefined);
   subscribed.deleteGlob(list);
-  t.notOk(subscribed.hasLists);
+  t.equal(subscribed.lists.size, 0);
   t.equal(subscribed.size, 0);
   t.end();
 });

@@ -17,13 +17,11 @@ const GLOB = 'a glob';
 
 /** With a glob. @param standing of every cluster in these subscriptions */
 function row(typeUrl: string, authority: string, standing: Standing, ...listKeys: string[]) {
-  const hasLists = listKeys.length > 0;
   const collections = [...listKeys, GLOB].map(
     (key) => [key, { entry: { collection: `of ${key}` } }] as const,
   );
   const lists = new Set(collections.slice(0, -1).map(([, list]) => list));
   const subscribed = {
-    hasLists,
     lists,
     globs: new Map(collections),
     standingOf: () => standing,
@@ -88,7 +86,7 @@ function tableOf(...rows: readonly DeltaSubscriptions[]): SubscriptionTable {
   const table = new SubscriptionTable();
   for (const one of rows) {
     table.add(one);
-    if (one.subscribed.hasLists) table.handleList(one);
+    if (one.subscribed.lists.size > 0) table.handleList(one);
   }
   return table;
 }
