@@ -251,7 +251,12 @@ export class ContentStore implements LastKnown {
     });
   }
 
-  *find(typeUrl: string, name: ResourceName, sourceIds: readonly string[]): Iterable<Projection> {
+  *find(
+    typeUrl: string,
+    name: ResourceName,
+    sourceIds: readonly string[],
+    isEarlier = false,
+  ): Iterable<Projection> {
     const sources = new Set(sourceIds.map(this.#options.sourceOf));
     const keys = name.isGlob
       ? [...(this.#earlier.get(prefixOf(typeUrl, name.key))?.keys() ?? [])]
@@ -259,6 +264,7 @@ export class ContentStore implements LastKnown {
     for (const key of keys) {
       const content = this.#read(key);
       if (!content || !sources.has(content.source) || this.#isOld(content)) continue;
+      if (isEarlier && content.run === this.#run) continue;
       if (!content.projection.name.isGlob) yield content.projection;
     }
   }

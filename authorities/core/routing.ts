@@ -135,7 +135,7 @@ export class Routing {
       const route = this.routeOf(name);
       if (!watched || !(before instanceof FailoverGroup) || !route) continue;
       const group = this.#groupOf(route);
-      const held = before.served(watched.typeUrl, name);
+      const held = before.handOver(watched.typeUrl, name);
       if (held && group !== before) group.adoptOne(held);
       const old = { ...watched };
       watched.group = undefined;

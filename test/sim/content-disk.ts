@@ -83,7 +83,12 @@ export class ProcessContent implements LastKnown {
     });
   }
 
-  *find(typeUrl: string, name: ResourceName, ids: readonly string[]): Iterable<Projection> {
+  *find(
+    typeUrl: string,
+    name: ResourceName,
+    ids: readonly string[],
+    isEarlier = false,
+  ): Iterable<Projection> {
     const sources = new Set(ids.map(this.#sourceOf));
     const collection = collectionOf(typeUrl, name);
     const keys = name.isGlob
@@ -91,7 +96,8 @@ export class ProcessContent implements LastKnown {
       : [keyOf(typeUrl, name)];
     for (const key of keys) {
       const written = this.#changes.has(key) ? undefined : this.#disk.written.get(key);
-      if (!written || !sources.has(written.source)) continue;
+      if (!written || !sources.has(written.source) || (isEarlier && !this.#unsent.has(key)))
+        continue;
       const content = written.bytes && decodeContent(written.bytes);
       if (!content) continue;
       this.#unsent.delete(key);

@@ -78,10 +78,14 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     to: 'for (const ack of paced.acks) this.#bytes -= bytesOf(ack);',
   },
   {
-    title: 'source: a timeout removes a name that was left',
-    file: STREAM,
-    from: "if (!isOpen || status !== 'requested') return;",
-    to: "if (status !== 'requested') return;",
+    title: 'source: a name that was left times out',
+    file: 'authorities/core/sources/source-contents.ts',
+    from: 'known.deadlineMs = undefined;',
+    to: '',
+    unitTest: {
+      file: 'test/unit/authorities/core/sources/late-answers.test.ts',
+      title: 'a name that was unsubscribed before its timeout is not counted twice',
+    },
   },
   {
     title: 'source: a wildcard that is subscribed again gets no new stream',
@@ -254,8 +258,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'what the guard held back goes although its source was lost meanwhile',
     file: 'authorities/core/failover/removal-hold.ts',
-    from: "const isOpen = (held.state === 'fresh' || isDue) && open?.isOpen(held) === true;",
-    to: "const isOpen = held.state === 'fresh' && open?.isOpen(held) === true;",
+    from: "const isOpen = (held.state === 'fresh' || isDue) && open.isOpen(held);",
+    to: "const isOpen = held.state === 'fresh' && open.isOpen(held);",
     unitTest: {
       file: 'test/unit/gateway/core/cache/missing-names.test.ts',
       title:

@@ -45,12 +45,17 @@ export class KeptContent implements LastKnown {
     this.#unsent.delete(`${typeUrl} ${name.key}`);
   }
 
-  *find(typeUrl: string, asked: ResourceName, sources: readonly string[]): Iterable<Projection> {
+  *find(
+    typeUrl: string,
+    asked: ResourceName,
+    sources: readonly string[],
+    isEarlier = false,
+  ): Iterable<Projection> {
     for (const { projection, source } of this.#kept.values()) {
       const { name } = projection;
       if (projection.typeUrl !== typeUrl || !sources.includes(source)) continue;
       if (name.key !== asked.key && !(asked.isGlob && globKeyOf(name) === asked.key)) continue;
-      this.#unsent.delete(`${typeUrl} ${name.key}`);
+      if (!this.#unsent.delete(`${typeUrl} ${name.key}`) && isEarlier) continue;
       yield projection;
     }
   }

@@ -26,6 +26,7 @@ import type { Move } from './move.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
 import type { NameEvent, ResourceEvent } from './resource-events.js';
+import { withEnd } from './ttl-leases.js';
 import type { TurnRoom } from './turn-room.js';
 import { withoutParameters } from '../resolution/name-mapping.js';
 import type { SourceChange } from '../sources/source-contents.js';
@@ -362,6 +363,13 @@ export class FailoverGroup {
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index] === true) this.#resources.keepEnds(index, candidate);
     });
+  }
+
+  /** What the group serves under this name, for another group to take over, with the TTL deadline that its source gave it. */
+  handOver(typeUrl: string, name: ResourceName): Served | undefined {
+    const served = this.#resources.served(typeUrl, name);
+    const candidate = served && this.candidates[served.from];
+    return candidate ? withEnd(served, candidate) : served;
   }
 
   /** Takes over one resource that another group serves for a name of this group. */

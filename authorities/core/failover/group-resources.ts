@@ -179,8 +179,12 @@ export class GroupResources {
     this.#move?.leave(demand);
     this.#wholeWaits.end(demand);
     const others = this.#demands.ofType(typeUrl);
+    const covered = this.#removals.size > 0 ? this.covered(demand) : [];
     if (name.isGlob) this.#served.dropMembers(typeUrl, name, others);
     else if (!others.has(globKeyOf(name))) this.#served.delete(typeUrl, name);
+    for (const { projection } of covered)
+      if (!this.#served.get(typeUrl, projection.name))
+        this.#removals.cancel(typeUrl, projection.name);
     return demand;
   }
 
@@ -194,11 +198,17 @@ export class GroupResources {
 
   /** The candidate in use may have content or an answer for a new demand already. */
   handleWanted(demand: Demand, nowMs: number): void {
+    // The guard of the group that served it before may have held back what the candidate has.
+    const isDoubtful = this.#adopted(demand).length > 0;
     for (const entry of entriesOf(this.#inUse().candidate, demand)) {
-      this.#serveTo(demand, { entry }, nowMs);
+      this.#serveTo(demand, { entry, isDoubtful }, nowMs);
     }
-    this.#judgeAdopted(demand, nowMs);
+    if (isDoubtful) this.#judgeAdopted(demand, nowMs);
     this.#tellAnswer(demand, nowMs);
+  }
+
+  #adopted(demand: Demand): readonly Served[] {
+    return this.covered(demand).filter(({ from }) => from === ADOPTED);
   }
 
   /**
@@ -207,7 +217,7 @@ export class GroupResources {
    * queued: its return compares all served resources.
    */
   #judgeAdopted(demand: Demand, nowMs: number): void {
-    const adopted = this.covered(demand).filter(({ from }) => from === ADOPTED);
+    const adopted = this.#adopted(demand);
     const { index, candidate } = this.#inUse();
     const isJudge = adopted.length > 0 && index === 0 && candidate.source.facts().live;
     if (isJudge) this.#queueAbsentOf(adopted, nowMs);
@@ -328,8 +338,7 @@ export class GroupResources {
       demands: inOrder,
       served: this.#served,
       // Changed content is sent at once, removals only later.
-      serve: (demand, entry, nowMs) =>
-        this.#serveTo(demand, { entry, isDoubtful: index === 0 }, nowMs),
+      serve: (demand, entry, nowMs) => this.#serveTo(demand, { entry, isDoubtful: true }, nowMs),
       // Watchers did not get the answers that the candidate gave before it was in use.
       onMoved: (demand, nowMs) => {
         this.#tellAnswer(demand, nowMs);
@@ -594,10 +603,19 @@ export class GroupResources {
         projection,
         ...(before && { before: before.projection }),
       });
+      if (!before && index !== 0) this.#noteFirstMember(projection, nowMs);
       return true;
     }
     if (!isSame(before.projection, projection)) this.#events.push({ kind: 'noted', projection });
     return false;
+  }
+
+  /** A collection that was empty at the alternative was told as unavailable: now it has an answer. */
+  #noteFirstMember({ typeUrl, name }: Projection, nowMs: number): void {
+    const glob = this.#demands.get(typeUrl, globKeyOf(name));
+    if (glob?.isWhole !== true || glob.lastErrorCode === undefined) return;
+    glob.lastErrorCode = undefined;
+    this.#tellAnswer(glob, nowMs);
   }
 
   /**
@@ -665,6 +683,8 @@ export class GroupResources {
   #remove(typeUrl: string, name: ResourceName): void {
     const isKept = this.#served.get(typeUrl, name)?.isKept === true;
     if (isKept || this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
+    // An assignment may be deleted while its loss of endpoints is held back.
+    this.#removals.cancel(typeUrl, name);
     this.#lastKnown?.drop(typeUrl, name);
     this.#noteAnswered(typeUrl, name, true);
     this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });

@@ -31,9 +31,15 @@ export interface LastKnown {
   isWhole(typeUrl: string, glob: ResourceName, sources: readonly string[]): boolean;
   /**
    * @param sources ids: content of other sources is left out
+   * @param isEarlier only what this process has not kept again; always so for globs
    * @returns the content kept for a name, or for the members of a glob
    */
-  find(typeUrl: string, name: ResourceName, sources: readonly string[]): Iterable<Projection>;
+  find(
+    typeUrl: string,
+    name: ResourceName,
+    sources: readonly string[],
+    isEarlier?: boolean,
+  ): Iterable<Projection>;
 }
 
 /**
@@ -97,7 +103,7 @@ export class GroupLastKnown<D extends Asked> {
 
   /** The content that an earlier process kept for this name, which is no glob. */
   kept(typeUrl: string, name: ResourceName): Projection | undefined {
-    const [kept] = this.#lastKnown.find(typeUrl, name, this.#sources);
+    const [kept] = this.#lastKnown.find(typeUrl, name, this.#sources, true);
     return kept;
   }
 

@@ -46,12 +46,11 @@ export class TtlLeases {
   }
 
   /** The group is about to unsubscribe at a candidate: takes over all of its deadlines. */
-  takeAll(index: number, { source, mapping }: Candidate): void {
+  takeAll(index: number, candidate: Candidate): void {
     for (const served of this.#served.all()) {
       if (served.from !== index) continue;
-      const { typeUrl, name } = served.projection;
-      const entry = source.contents.entry(typeUrl, mapping.toSource(name));
-      if (entry) this.keep({ ...served, endsMs: entry.expiresAtMs });
+      const kept = withEnd(served, candidate);
+      if (kept !== served) this.keep(kept);
     }
   }
 
@@ -63,4 +62,11 @@ export class TtlLeases {
   clear(): void {
     this.#ends.clear();
   }
+}
+
+/** @returns the same object if the candidate that sent it no longer owns its deadline */
+export function withEnd(served: Served, { source, mapping }: Candidate): Served {
+  const { typeUrl, name } = served.projection;
+  const entry = source.contents.entry(typeUrl, mapping.toSource(name));
+  return entry ? { ...served, endsMs: entry.expiresAtMs } : served;
 }

@@ -171,6 +171,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
   // ---- events of the list -------------------------------------------------------------------
 
   onChanged(projection: Projection): void {
+    // Watchers are told one after the other, and what another one did may have closed this view.
+    if (this.#isClosed) return;
     this.#content = projection;
     const nowMs = this.#port.nowMs();
     // A list that changes while it is read would otherwise never be read to its end. A long one is read in the next turn: in this
@@ -285,6 +287,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #handleGone(status: RpcStatus | undefined): void {
+    if (this.#isClosed) return;
     this.#clear();
     this.#absence = status;
     this.#error = undefined;

@@ -491,9 +491,12 @@ export class SotwStream implements SourceStream {
     const mayLackFirstPart = before.againMs > arrivedMs;
     if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= mayLackFirstPart;
     else if (mayLackFirstPart || this.#membersIn(sent, glob) < before.members) {
-      this.#isStuck ||= before.isRepeated;
-      lost.set(glob, { ...before, isRepeated: true });
-      leftOut.set(glob, true);
+      // Each repetition brings the whole collection, and the next one: a new stream follows, if not at once.
+      if (before.isRepeated) this.#isStuck = true;
+      else {
+        lost.set(glob, { ...before, isRepeated: true });
+        leftOut.set(glob, true);
+      }
     }
   }
 
@@ -598,10 +601,7 @@ export class SotwStream implements SourceStream {
 
   /** By then, a server that sends whole sets would have sent the name: it is absent. */
   #timeOut(subscription: SourceSubscription): void {
-    const { typeUrl, name, status } = subscription;
-    // It may have been unsubscribed meanwhile, and a collection may hold the name as a member.
-    const isOpen = this.#contents.subscription(typeUrl, name) === subscription;
-    if (!isOpen || status !== 'requested') return;
+    const { typeUrl, name } = subscription;
     const isHeld = this.#contents.entry(typeUrl, name) !== undefined;
     const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
     // The last set has it, as a member of a collection: go-control-plane does not send that again.

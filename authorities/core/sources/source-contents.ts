@@ -201,6 +201,8 @@ export class SourceContents {
     this.#variants.delete(name);
     this.#subscriptions--;
     if (known.status === 'requested') this.#unanswered--;
+    // It does not time out any more.
+    known.deadlineMs = undefined;
     if (this.#subscriptions === 0) this.#expiries.clear();
     return known;
   }

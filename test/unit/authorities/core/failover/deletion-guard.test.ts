@@ -22,6 +22,7 @@ const OTHER = 'type.googleapis.com/test.v1.Other';
 const other = (n: number): string => `xdstp://cloud/test.v1.Other/${n}`;
 const many = (count: number): readonly string[] =>
   Array.from({ length: count }, (_, n) => member(`m${n}`));
+const single = (n: number): string => thing('cloud', `single/${n}`);
 const asResources = (names: readonly string[]): Resources =>
   Object.fromEntries(names.map((name) => [name, '1']));
 
@@ -313,5 +314,28 @@ t.test('a switch drops waiting removals: the other source decides anew', (t) => 
   driver.advance(120_000);
   t.equal(kindOf(driver), 'alt');
   t.equal(watcher.held.size, 22);
+  t.end();
+});
+
+t.test('deletion guard: held names that nobody requests any more do not count', (t) => {
+  for (const isGlob of [false, true]) {
+    const driver = pair(asResources([...many(12), ...[...Array(20).keys()].map(single)]), {});
+    const watcher = driver.watching(...(isGlob ? [glob] : many(12)));
+    const others = driver.watching(...[...Array(20).keys()].map(single));
+    driver.advance(40_000);
+    // Half of all, until the others come again.
+    for (const name of [...many(12), ...[0, 1, 2, 3, 4].map(single)])
+      driver.server('c').delete(THING, name);
+    driver.cut('c');
+    driver.advance(5_000);
+    t.ok(driver.group(ID).guardedCount >= 12);
+    for (const n of [0, 1, 2, 3, 4]) driver.publish('c', single(n), '1');
+    for (const name of isGlob ? [glob] : many(12)) driver.unwatch(name, watcher);
+    t.equal(driver.group(ID).guardedCount, 0);
+    driver.server('c').delete(THING, single(19));
+    driver.cut('c');
+    driver.advance(5_000);
+    t.notOk(others.held.has(single(19)), 'one of 20 is no reason to wait');
+  }
   t.end();
 });

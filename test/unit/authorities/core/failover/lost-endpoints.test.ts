@@ -4,14 +4,17 @@
  */
 import protobuf from 'protobufjs/minimal.js';
 import t from 'tap';
+import type { AuthorityMap } from '../../../../../config/model.js';
 import { hasEndpoints } from '../../../../../protos/load-assignment.js';
 import { bodyOf } from '../../../../../protos/resource-field.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { alt, ID, kindOf, pair, TRIP_MS } from '../../../../support/authority-pair.js';
-import type {
-  AuthoritySketch,
-  FederationDriverOptions,
+import {
+  FederationDriver,
+  mapOf,
   RecordingWatcher,
+  type AuthoritySketch,
+  type FederationDriverOptions,
 } from '../../../../support/federation-driver.js';
 import { KeptContent } from '../../../../support/kept-content.js';
 
@@ -70,6 +73,56 @@ t.test(
     t.end();
   },
 );
+
+t.test('endpoints that the guard holds survive a reload of the map (invariant 3)', (t) => {
+  const map = (coldWaitMs: number): AuthorityMap =>
+    mapOf({ authorities: { cloud: { sources: ['c'], failover: { coldWaitMs } } } });
+  const driver = new FederationDriver(map(10_000));
+  const names = ['0', '1', '2'].map(nameOf);
+  for (const name of names) driver.server('c').set(EDS, name, withEndpoints(name));
+  const watcher = driver.watching();
+  for (const name of names) driver.watch(name, watcher, EDS);
+  driver.advance(40_000);
+  for (const name of names) driver.server('c').set(EDS, name, empty(name));
+  driver.cut('c');
+  driver.advance(20_000);
+  const left = (): number => names.filter((name) => holdsEndpoints(watcher, name)).length;
+  t.equal(left(), 3);
+  driver.reload(map(9_000));
+  t.equal(left(), 3);
+  driver.advance(120_000);
+  t.equal(left(), 0, 'the guard of the new group judges them again, and lets go in the end');
+  t.end();
+});
+
+t.test('an alternative that has just started takes no endpoints (invariant 3)', (t) => {
+  const { driver, names, left } = start(12);
+  for (const name of names) driver.server('o').set(EDS, alt(name), empty(alt(name)));
+  driver.advance(60_000);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.equal(kindOf(driver), 'alt');
+  t.equal(left(), 12);
+  t.equal(driver.group(ID).guardedCount, 12);
+  for (const name of names) driver.publish('o', alt(name), withEndpoints(alt(name), 2), EDS);
+  driver.advance(120_000);
+  t.equal(left(), 12);
+  t.end();
+});
+
+t.test('endpoints that this process had itself are not looked up on disk', (t) => {
+  const lastKnown = new KeptContent();
+  const { driver, watcher, names } = start(2, {}, { lastKnown });
+  const [name = ''] = names;
+  driver.advance(40_000);
+  driver.unwatch(name, watcher, EDS);
+  driver.publish('c', name, empty(name), EDS);
+  const late = new RecordingWatcher();
+  driver.watch(name, late, EDS);
+  driver.advance(100);
+  t.notOk(holdsEndpoints(late, name));
+  t.end();
+});
 
 t.test('an assignment that is empty after a restart is served after `switch_wait`', (t) => {
   const { driver, left, names, restartWithout } = start(3);
@@ -231,6 +284,7 @@ t.test(
     ] as const) {
       const lastKnown = new KeptContent();
       const { names } = start(3, {}, { lastKnown });
+      lastKnown.restart();
       const driver = pair({}, {}, {}, { lastKnown });
       for (const [at, name] of names.entries()) {
         const isLost = lost.some((one) => one === at);
@@ -254,6 +308,7 @@ t.test('what this process knows to be absent is not looked up on disk', (t) => {
   for (const asked of [nameOf('0'), nameOf('*')]) {
     const lastKnown = new KeptContent();
     const [name = ''] = start(1, {}, { lastKnown }).names;
+    lastKnown.restart();
     const driver = pair({}, {}, {}, { lastKnown });
     const watcher = driver.watching();
     driver.watch(asked, watcher, EDS);

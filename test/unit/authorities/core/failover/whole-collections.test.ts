@@ -378,3 +378,17 @@ t.test(
     t.end();
   },
 );
+
+t.test('a collection that was empty at the alternative is complete with its first member', (t) => {
+  const driver = pair({}, {});
+  driver.server('c').reachability = 'refuse';
+  const watcher = driver.watching(glob);
+  driver.advance(20_000);
+  t.equal(driver.group(ID).failover.kind, 'alt');
+  watcher.take();
+  driver.publish('o', alt(member('0')), '1');
+  t.strictSame(watcher.take(), [`changed ${member('0')} 1`, `complete ${glob}`]);
+  driver.publish('o', alt(member('1')), '1');
+  t.strictSame(watcher.take(), [`changed ${member('1')} 1`], 'once');
+  t.end();
+});

@@ -353,3 +353,22 @@ t.test(
     t.end();
   },
 );
+
+t.test('a list that nested itself, and is closed while it changes, opens no entries', (t) => {
+  const driver = two();
+  const within = listName('cloud', 'in');
+  publishList(driver, all, textEntry(all));
+  driver.redirect('c', within, all, LISTS);
+  const watcher = driver.watching(within);
+  for (let round = 0; round < 3; round++) {
+    publishList(driver, all, textEntry(thing('cloud', `n${round}`)));
+    driver.advance(1_000);
+    publishList(driver, all, textEntry(all));
+    driver.advance(1_000);
+  }
+  driver.delete('c', all, LISTS);
+  driver.unwatch(within, watcher);
+  driver.advance(60_000);
+  t.equal(driver.federation.servers[0]?.contents.subscriptionCount, 0);
+  t.end();
+});

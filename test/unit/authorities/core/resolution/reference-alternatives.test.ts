@@ -425,3 +425,35 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'a name that loses its alternative keeps the TTL of what it got there (invariant 20)',
+  (t) => {
+    const driver = three(['onprem']);
+    // The primary lacks the name.
+    driver.publish('o', bar, assignment(bar, 'onprem'), EDS);
+    driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
+    const [watcher, ofCluster] = [new RecordingWatcher(), new RecordingWatcher()];
+    driver.watch(clusterName, ofCluster, CDS);
+    driver.watch(foo, watcher, EDS);
+    driver.advance(1_000);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    const ttl = { seconds: 60, nanos: 0 };
+    const body = Buffer.from(assignment(bar, 'onprem with a TTL'));
+    driver.send('o', {
+      typeUrl: EDS,
+      nonce: 'ttl',
+      resources: [{ name: bar, version: 'ttl', ttl, body }],
+      removed: [],
+    });
+    driver.advance(100);
+    driver.unwatch(clusterName, ofCluster, CDS);
+    driver.kill('o');
+    driver.advance(30_000);
+    t.match(endpointsOf(watcher), /with a TTL/);
+    driver.advance(31_000);
+    t.equal(endpointsOf(watcher), undefined);
+    t.end();
+  },
+);

@@ -59,6 +59,16 @@ function start() {
   return { contents, stream, ask, leave, send, remove, statusOf };
 }
 
+t.test('a name that was unsubscribed before its timeout is not counted twice', (t) => {
+  const { contents, stream, ask, leave } = start();
+  ask(member, 0);
+  leave(member, 1_000);
+  ask(glob, 2_000);
+  stream.handleTimer(WAIT_MS);
+  t.equal(contents.isAnswered, false, 'the glob is still requested');
+  t.end();
+});
+
 t.test(
   'a glob subscribed again at once is complete when nothing more comes (invariants 3, 18)',
   (t) => {

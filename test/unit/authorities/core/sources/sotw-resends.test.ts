@@ -177,6 +177,7 @@ t.test(
       respond(EDS, version, [bare(EDS, 'a')]);
     }
     t.equal(stream.mustRestart, true);
+    t.equal(requests().length, 1, 'the ACK alone: further responses would be as small');
     t.end();
   },
 );
