@@ -11,7 +11,7 @@ import type { Projection } from '../../../authorities/index.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { isListName } from '../../../protos/list-collection.js';
-import { isOldStyle, wireText, type ResourceName } from '../../../protos/resource-name.js';
+import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type ResponseContent } from '../session/response-draft.js';
 import type { ClaimingSubscriptions } from './claims.js';
@@ -182,6 +182,9 @@ export class DeltaSubscriptions
     const held = claim ?? (this.#silentAbsence && wasSent ? MAYBE_HELD : NOT_HELD);
     const isClaim = claim !== undefined;
     if (isClaim) this.#owner.handleClaimed(this, name);
+    this.#possiblyHeld.forgetVersion(globKeyOf(name), name.key);
+    for (const { entry } of this.subscribed.lists)
+      this.#possiblyHeld.forgetVersion(entry.collection.glob.key, name.key);
     const toldAbsent = false;
     const lastErrorCode = undefined;
     if (known) {

@@ -118,6 +118,13 @@ export class PossiblyHeld {
     }
   }
 
+  /** A member is subscribed by its own name: what the client gets by that name may be another version. */
+  forgetVersion(collectionKey: string, key: string): void {
+    const members = this.of(collectionKey);
+    const member = members?.get(key);
+    if (typeof member?.held === 'string') members?.set(key, { ...member, held: MAYBE_HELD });
+  }
+
   delete(collectionKey: string): void {
     this.#byCollection.delete(collectionKey);
   }

@@ -6,7 +6,7 @@
 import t from 'tap';
 import { ROUTE_WAIT_MS } from '../../../../../gateway/core/session/push-order.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
-import { nameOf } from '../../../../support/fake-directory.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { request } from '../../../../support/model-client.js';
 import {
   CDS,
@@ -299,6 +299,30 @@ t.test(
     t.end();
   },
 );
+
+t.test('a claimed version does not outlast another one that came by name (seed 121254)', (t) => {
+  const list = cds('list').replace('Cluster/', 'ClusterCollection/');
+  for (const asked of [cds('g/*'), list]) {
+    const instance = new Instance();
+    const client = instance.connect();
+    const { cache } = instance;
+    // It holds g/a in version v1 from another server.
+    const v1 = projectionOf(CDS, cds('g/a'), 'v1');
+    const initialVersions = new Map([[cds('g/a'), v1.version]]);
+    client.send(request({ typeUrl: CDS, subscribe: [asked], initialVersions }));
+    client.subscribe(CDS, cds('g/a'));
+    cache.onChanged(projectionOf(CDS, cds('g/a'), 'v2'));
+    t.equal(client.settle().length, 1);
+    client.unsubscribe(CDS, cds('g/a'));
+    client.settle();
+    if (asked === list) cache.onMemberChanged(nameOf(list), v1);
+    else cache.onChanged(v1);
+    cache.onComplete(CDS, nameOf(asked), true);
+    const sent = client.settle().flatMap(({ resources }) => resources.map((one) => one.version));
+    t.strictSame(sent, [v1.version], asked);
+  }
+  t.end();
+});
 
 t.test('a resume without changes gets one empty response (invariant 19)', (t) => {
   const instance = new Instance();
