@@ -101,8 +101,13 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     title: 'kept members stay when the primary answers their collection late',
     file: 'authorities/core/failover/group-resources.ts',
     from: `      demand.isWhole = true;
-      if (index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);`,
+      if (index === 0) this.#absent.search(this.covered(demand), nowMs);`,
     to: 'demand.isWhole = true;',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/open-removals.test.ts',
+      title:
+        'a collection that the primary answers late removes additional members of the alternative',
+    },
   },
   {
     title: 'a half-written file loses its resources',

@@ -98,16 +98,16 @@ export const MUTATIONS: readonly Mutation[] = [
     // Both halves: while the primary is away, each of them hides the lack of the other from clients. The
     // unit tests of a group see each half.
     title: 'a complete collection of an alternative is proof',
-    file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: `if (index !== 0 && !held) return { kind: 'unavailable', typeUrl, name, status: undefined };
-      const isProof = index === 0 && source`,
+    file: `${AUTHORITIES}/failover/demand-answer.ts`,
+    from: `if (index !== 0 && !isHeld) return { kind: 'unavailable', typeUrl, name, status: undefined };
+    const isProof = index === 0 && source`,
     to: 'const isProof = source',
   },
   {
     title: 'content that the primary lacks stays after the failback',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'if (index === 0) this.#holdBack(kept,',
-    to: 'if (index < 0) this.#holdBack(kept,',
+    from: 'if (index === 0) this.#absent.holdBack(kept,',
+    to: 'if (index < 0) this.#absent.holdBack(kept,',
   },
   {
     title: 'references in content of an alternative are not mapped',

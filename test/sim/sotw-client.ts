@@ -34,7 +34,15 @@ export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl 
 /**
  * With these faults a source may be silent long enough that a collection counts as whole (SPEC.md).
  */
-const SILENCES = ['mute_names', 'slow', 'stall', 'half_open', 'partition', 'black_hole'] as const;
+const SILENCES = [
+  'mute_names',
+  'slow',
+  'stall',
+  'half_open',
+  'partition',
+  'black_hole',
+  'spoil',
+] as const;
 /** 12 s, shortened by the error of the gateway's clock. */
 const UNANSWERABLE_AFTER_MS = 12_000 * (1 - 2 * MOST_DRIFT);
 const NOBODYS = { publications: [], reference: '' };

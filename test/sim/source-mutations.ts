@@ -205,7 +205,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'an assignment that comes back without endpoints is served at once',
     file: 'authorities/core/failover/group-resources.ts',
-    from: 'if (isDoubtful || this.#removals.has(typeUrl, name)) this.#holdBack(empty, nowMs);',
+    from: 'if (isDoubtful || this.#absent.has(typeUrl, name)) this.#absent.holdBack(empty, nowMs);',
     to: '',
     unitTest: {
       file: 'test/unit/authorities/core/failover/lost-endpoints.test.ts',
@@ -215,13 +215,13 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'an assignment without endpoints shows that its source has loaded the others',
-    file: 'authorities/core/failover/group-resources.ts',
+    file: 'authorities/core/failover/absent-names.ts',
     from: ' || !isConfirmation(projection)',
     to: '',
   },
   {
     title: 'what another source sent shows that the source in use has loaded its content',
-    file: 'authorities/core/failover/group-resources.ts',
+    file: 'authorities/core/failover/absent-names.ts',
     from: 'if (from !== index) continue;',
     to: '',
     unitTest: {
@@ -231,7 +231,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a collection that is not answered yet shows that its source has loaded it',
-    file: 'authorities/core/failover/group-resources.ts',
+    file: 'authorities/core/failover/absent-names.ts',
     from: '?? contents.globOf(typeUrl, sourceName)',
     to: '',
   },
@@ -336,7 +336,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'the deletion guard judges in the middle of a response',
-    file: `authorities/core/failover/group-resources.ts`,
+    file: 'authorities/core/failover/absent-names.ts',
     from: 'isMidResponse === true || isComparing === true',
     to: 'isComparing === true',
     unitTest: {

@@ -20,7 +20,8 @@ import {
   type FailoverState,
   type GroupFacts,
 } from './failover.js';
-import { GroupResources, type Demand, type InUse } from './group-resources.js';
+import type { Demand, InUse } from './demand.js';
+import { GroupResources } from './group-resources.js';
 import { GroupLastKnown, type LastKnown } from './last-known.js';
 import type { Move } from './move.js';
 import type { Projection } from '../projection.js';

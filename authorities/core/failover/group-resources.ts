@@ -9,47 +9,27 @@ import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
 import { TypedMap } from '../../../protos/typed-map.js';
-import { AbsenceSearch } from './absence-search.js';
+import { AbsentNames } from './absent-names.js';
 import type { Candidate } from './candidate.js';
 import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
+import type { Demand, InUse } from './demand.js';
+import { absenceOf, answerOf, isIncomplete, mayAddMembers } from './demand-answer.js';
 import {
-  isConfirmation,
   isSame,
   lacksEndpoints,
   withAlternatives,
   type Projection,
 } from '../projection.js';
 import { Move } from './move.js';
-import { RemovalHold, type HeldName } from './removal-hold.js';
+import type { HeldName } from './removal-hold.js';
 import type { GroupLastKnown } from './last-known.js';
 import { ADOPTED, ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
 import type { TurnRoom } from './turn-room.js';
 import { UnansweredDemands } from './unanswered-demands.js';
-import type { Absence, NameEvent, ResourceEvent } from './resource-events.js';
+import type { NameEvent, ResourceEvent } from './resource-events.js';
 import { WholeWaits } from './whole-waits.js';
-
-export interface Demand extends Asked {
-  readonly requestedAtMs: number;
-  /** Status code of the last `unavailable` event for this demand; undefined: none was sent. */
-  lastErrorCode: number | undefined;
-  /**
-   * Globs only: the candidate in use has sent every member. Until then a missing member may still
-   * come.
-   */
-  isWhole: boolean;
-  /** The candidate in use has said that the name is absent, or has sent the collection, which may be empty. */
-  isAnswered: boolean;
-  /** The group has looked for content that an earlier process kept. `whole`: that had all members of the collection. */
-  restored: 'no' | 'some' | 'whole';
-}
-
-/** The candidate whose content is served. */
-export interface InUse {
-  readonly index: number;
-  readonly candidate: Candidate;
-}
 
 /** Content of the candidate in use. */
 interface Sent {
@@ -66,9 +46,7 @@ export class GroupResources {
   readonly #inUse: () => InUse;
   readonly #demands = new TypedMap<Demand>();
   readonly #served = new ServedNames();
-  readonly #removals: RemovalHold;
-  /** For served resources that the primary lacks. */
-  readonly #search: AbsenceSearch;
+  readonly #absent: AbsentNames;
   readonly #room: TurnRoom;
   readonly #leases = new TtlLeases(this.#served);
   readonly #unanswered: UnansweredDemands<Demand>;
@@ -90,12 +68,13 @@ export class GroupResources {
     lastKnown: GroupLastKnown<Demand> | undefined,
   ) {
     this.#spec = spec;
-    this.#search = new AbsenceSearch(primary);
     this.#room = room;
     this.#lastKnown = lastKnown;
     this.#inUse = inUse;
-    this.#removals = new RemovalHold(spec.failover.deletionGuard);
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
+    const { failover } = spec;
+    const [served, wholeWaits] = [this.#served, this.#wholeWaits];
+    this.#absent = new AbsentNames({ failover, primary, inUse, served, wholeWaits, room });
     this.#unanswered = new UnansweredDemands(spec.failover.unavailableAfterMs, (demand) =>
       this.#isUnanswered(demand),
     );
@@ -115,7 +94,7 @@ export class GroupResources {
   }
 
   get guardedCount(): number {
-    return this.#removals.guardedCount;
+    return this.#absent.guardedCount;
   }
 
   /**
@@ -123,7 +102,7 @@ export class GroupResources {
    * removals are held back, nothing else counts as absent (seed 2980).
    */
   get isDoubtful(): boolean {
-    return this.#served.isAllAdopted && this.#removals.size > 0;
+    return this.#served.isAllAdopted && this.#absent.size > 0;
   }
 
   demands(): IterableIterator<Demand> {
@@ -179,12 +158,12 @@ export class GroupResources {
     this.#move?.leave(demand);
     this.#wholeWaits.end(demand);
     const others = this.#demands.ofType(typeUrl);
-    const covered = this.#removals.size > 0 ? this.covered(demand) : [];
+    const covered = this.#absent.size > 0 ? this.covered(demand) : [];
     if (name.isGlob) this.#served.dropMembers(typeUrl, name, others);
     else if (!others.has(globKeyOf(name))) this.#served.delete(typeUrl, name);
     for (const { projection } of covered)
       if (!this.#served.get(typeUrl, projection.name))
-        this.#removals.cancel(typeUrl, projection.name);
+        this.#absent.forget(typeUrl, projection.name);
     return demand;
   }
 
@@ -220,7 +199,7 @@ export class GroupResources {
     const adopted = this.#adopted(demand);
     const { index, candidate } = this.#inUse();
     const isJudge = adopted.length > 0 && index === 0 && candidate.source.facts().live;
-    if (isJudge) this.#queueAbsentOf(adopted, nowMs);
+    if (isJudge) this.#absent.search(adopted, nowMs);
   }
 
   /**
@@ -278,8 +257,7 @@ export class GroupResources {
 
   clear(): void {
     this.#served.clear();
-    this.#removals.clear();
-    this.#search.clear();
+    this.#absent.clear();
     this.#leases.clear();
     this.#wholeWaits.clear();
     this.#lastKnown?.stopRestoration();
@@ -318,14 +296,13 @@ export class GroupResources {
     // A new stream sends the collection again, so the wait for all members starts again.
     this.#wholeWaits.end(demand);
     demand.isWhole = !mayAddMembers(candidate, demand);
-    if (demand.isWhole && index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);
+    if (demand.isWhole && index === 0) this.#absent.search(this.covered(demand), nowMs);
     this.#tellAnswer(demand, nowMs);
   }
 
   /** Another candidate is in use now. @returns the move to it, which the caller continues */
   handleSwitch(): Move<Demand> {
-    this.#removals.clear();
-    this.#search.clear();
+    this.#absent.clear();
     this.#wholeWaits.clear();
     const inOrder = this.#demandsInOrder();
     for (const demand of inOrder) {
@@ -344,7 +321,7 @@ export class GroupResources {
         this.#tellAnswer(demand, nowMs);
       },
       onKept: (kept, nowMs) => {
-        if (index === 0) this.#holdBack(kept, nowMs);
+        if (index === 0) this.#absent.holdBack(kept, nowMs);
       },
     });
     this.#move = move;
@@ -367,22 +344,13 @@ export class GroupResources {
    * that completed the set.
    */
   queueAbsentRemovals(nowMs: number): void {
-    this.#queueAbsentOf(this.#served.all(), nowMs);
-  }
-
-  #queueAbsentOf(served: Iterable<Served>, nowMs: number): void {
-    this.#search.add(served);
-    this.#continueSearch(nowMs);
-  }
-
-  #continueSearch(nowMs: number): void {
-    for (const absent of this.#search.continue(this.#room)) this.#holdBack(absent, nowMs);
+    this.#absent.search(this.#served.all(), nowMs);
   }
 
   /** Served resources are still to be compared, judged or removed in the next turn of the event loop. */
   get isBusy(): boolean {
     const isRestoring = this.#lastKnown?.isRestoring === true;
-    return !this.#search.isOver || this.#removals.isBusy || isRestoring;
+    return this.#absent.isBusy || isRestoring;
   }
 
   /** No candidate can be used, or the policy prefers the cache. */
@@ -427,7 +395,7 @@ export class GroupResources {
   handleTimer(nowMs: number): void {
     this.#continueRestoration();
     this.#noteWhole(nowMs);
-    this.#continueSearch(nowMs);
+    this.#absent.continueSearch(nowMs);
     this.#takeDueRemovals(nowMs);
     for (let end = this.#leases.takeDue(nowMs); end; end = this.#leases.takeDue(nowMs)) {
       this.#expire(end.typeUrl, end.name, nowMs);
@@ -439,21 +407,8 @@ export class GroupResources {
     }
   }
 
-  /**
-   * The deletion guard judges the due removals together with all names found absent meanwhile. A move or a search in
-   * progress uses up the room of the turn, so the guard then waits.
-   */
   #takeDueRemovals(nowMs: number): void {
-    const { isMidResponse, isComparing } = this.#inUse().candidate.source;
-    if (isMidResponse === true || isComparing === true) return;
-    const open = {
-      isOpen: (held: HeldName) => this.#isOpen(held),
-      undecided: (openCount: number) => Math.max(0, this.#lackingCount() - openCount),
-      againAtMs: nowMs + this.#spec.failover.switchWaitMs,
-      confirmsNone: (typeUrl: string) => this.#confirmsNone(typeUrl),
-    };
-    const total = (): number => this.#served.count;
-    const { due, guarded, kept } = this.#removals.takeDue(total, nowMs, open, this.#room);
+    const { due, guarded, kept } = this.#absent.takeDue(nowMs);
     for (const { typeUrl, name } of kept) this.#served.keep(typeUrl, name);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#settleHeld(held, nowMs);
@@ -474,58 +429,15 @@ export class GroupResources {
       // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
-      if (index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);
+      if (index === 0) this.#absent.search(this.covered(demand), nowMs);
       this.#tellAnswer(demand, nowMs);
     }
-  }
-
-  /** The candidate in use may still send this resource. A candidate that was lost meanwhile answers on its next stream. */
-  #isOpen({ typeUrl, name }: HeldName): boolean {
-    const { source, mapping } = this.#inUse().candidate;
-    if (!source.facts().live) return true;
-    if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
-    return this.#wholeWaits.covers(typeUrl, name);
-  }
-
-  /**
-   * Number of served members that the source lacks, of collections that are not whole yet. Those that are held back are open,
-   * and are subtracted. So are other open names, which are few.
-   */
-  #lackingCount(): number {
-    const { source, mapping } = this.#inUse().candidate;
-    let count = 0;
-    for (const { typeUrl, name } of this.#wholeWaits.open()) {
-      const sentCount = source.contents.memberCount(typeUrl, mapping.toSource(name));
-      count += Math.max(0, this.#served.members(typeUrl, name).size - sentCount);
-    }
-    return count;
-  }
-
-  /**
-   * Has the candidate in use confirmed none of the served names of a type that stay, on its present stream? go-control-plane has a cache
-   * for each type, which may be filled later than the others. It says what it lacks of the names whose versions it was
-   * sent, and is silent about the others, one of each type (`DeltaStream`).
-   */
-  #confirmsNone(typeUrl: string): boolean {
-    const { index, candidate } = this.#inUse();
-    const { source, mapping } = candidate;
-    const { contents } = source;
-    for (const { projection, from } of this.#served.ofType(typeUrl)) {
-      const { name } = projection;
-      if (from !== index) continue;
-      if (this.#removals.has(typeUrl, name) || !isConfirmation(projection)) continue;
-      const sourceName = mapping.toSource(name);
-      const asked =
-        contents.subscription(typeUrl, sourceName) ?? contents.globOf(typeUrl, sourceName);
-      if (asked?.status !== 'requested' && asked?.status !== 'timed_out') return false;
-    }
-    return true;
   }
 
   nextDeadlineMs(): number | undefined {
     const atMs = Math.min(
       this.#wholeWaits.nextMs ?? Infinity,
-      this.#removals.nextDeadlineMs() ?? Infinity,
+      this.#absent.nextMs ?? Infinity,
       this.#unanswered.nextMs ?? Infinity,
       this.#leases.nextMs ?? Infinity,
     );
@@ -588,8 +500,7 @@ export class GroupResources {
     this.#served.set({ projection, from: index, noted });
     if (this.#lastKnown && (before?.from !== index || !isSame(before.projection, projection)))
       this.#lastKnown.handleServed(projection, entry, candidate.source.id);
-    const quietUntilMs = nowMs + this.#spec.failover.switchWaitMs;
-    const seemedGone = this.#removals.cancel(projection.typeUrl, name, quietUntilMs);
+    const seemedGone = this.#absent.handleSent(projection.typeUrl, name, nowMs);
     // A member that another candidate sent before extends the wait too: this candidate has just
     // sent it.
     if (before?.from !== index || seemedGone) {
@@ -631,8 +542,8 @@ export class GroupResources {
     if (kept && !lacksEndpoints(kept)) this.#restore(kept);
     const served = this.#served.get(typeUrl, name);
     if (!served || served.projection.redirect || lacksEndpoints(served.projection)) return false;
-    if (isDoubtful || this.#removals.has(typeUrl, name)) this.#holdBack(empty, nowMs);
-    return served.isKept === true || this.#removals.has(typeUrl, name);
+    if (isDoubtful || this.#absent.has(typeUrl, name)) this.#absent.holdBack(empty, nowMs);
+    return served.isKept === true || this.#absent.has(typeUrl, name);
   }
 
   /** Has the source in use said that it lacks the name, or sent all of its collection? */
@@ -650,7 +561,10 @@ export class GroupResources {
       // For a name never served, only the primary can prove absence.
       if (demand && index === 0) {
         demand.isAnswered = true;
-        this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
+        this.#events.push({
+          kind: 'absent',
+          ...absenceOf(this.#inUse().candidate, { typeUrl, name }),
+        });
         this.#lastKnown?.handleAbsent(typeUrl, name);
       } else if (demand) this.#tellUnavailable(demand);
       return;
@@ -659,12 +573,8 @@ export class GroupResources {
     if (served.from !== index && index !== 0) return;
     // Wait: the first responses of the other types are still to come, and the deletion guard must
     // judge all removals together.
-    if (isDoubtful) this.#holdBack(served.projection, nowMs);
+    if (isDoubtful) this.#absent.holdBack(served.projection, nowMs);
     else this.#remove(typeUrl, name);
-  }
-
-  #holdBack({ typeUrl, name }: HeldName, nowMs: number): void {
-    this.#removals.add({ typeUrl, name }, nowMs + this.#spec.failover.switchWaitMs);
   }
 
   /**
@@ -672,22 +582,31 @@ export class GroupResources {
    * has no endpoints, is served.
    */
   #settleHeld({ typeUrl, name }: HeldName, nowMs: number): void {
+    if (this.#serveHeld(typeUrl, name, nowMs)) return;
     const { source, mapping } = this.#inUse().candidate;
-    const sourceName = mapping.toSource(name);
-    const entry = source.contents.entry(typeUrl, sourceName);
+    const isAbsent = source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'absent';
+    if (isAbsent) this.#remove(typeUrl, name);
+  }
+
+  /** @returns whether the candidate in use has content for the name */
+  #serveHeld(typeUrl: string, name: ResourceName, nowMs: number): boolean {
+    const { source, mapping } = this.#inUse().candidate;
+    const entry = source.contents.entry(typeUrl, mapping.toSource(name));
     if (entry) this.#serveAs(name, { entry }, nowMs);
-    else if (source.contents.answerFor(typeUrl, sourceName) === 'absent')
-      this.#remove(typeUrl, name);
+    return entry !== undefined;
   }
 
   #remove(typeUrl: string, name: ResourceName): void {
     const isKept = this.#served.get(typeUrl, name)?.isKept === true;
     if (isKept || this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
     // An assignment may be deleted while its loss of endpoints is held back.
-    this.#removals.cancel(typeUrl, name);
+    this.#absent.forget(typeUrl, name);
     this.#lastKnown?.drop(typeUrl, name);
     this.#noteAnswered(typeUrl, name, true);
-    this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
+    this.#events.push({
+      kind: 'removed',
+      ...absenceOf(this.#inUse().candidate, { typeUrl, name }),
+    });
   }
 
   #noteAnswered(typeUrl: string, name: ResourceName, isAnswered: boolean): void {
@@ -702,11 +621,9 @@ export class GroupResources {
 
   #expire(typeUrl: string, name: ResourceName, nowMs: number): void {
     this.#served.delete(typeUrl, name);
-    this.#removals.cancel(typeUrl, name);
-    const { source, mapping } = this.#inUse().candidate;
-    const entry = source.contents.entry(typeUrl, mapping.toSource(name));
+    this.#absent.forget(typeUrl, name);
     // Content that was held back, since it has no endpoints.
-    if (entry) this.#serveAs(name, { entry }, nowMs);
+    this.#serveHeld(typeUrl, name, nowMs);
     if (this.#served.get(typeUrl, name)) return;
     this.#noteAnswered(typeUrl, name, false);
     this.#events.push({ kind: 'removed', typeUrl, name, status: undefined });
@@ -742,42 +659,7 @@ export class GroupResources {
     // Its content comes first.
     if (this.#move?.isWaiting(demand) === true) return undefined;
     const { typeUrl, name } = demand;
-    const { index, candidate } = this.#inUse();
-    const { source, mapping } = candidate;
-    const status = statusAt(candidate, demand);
-    const held = this.#served.holds(typeUrl, name);
-    if (status === undefined || status === 'requested') {
-      // What an earlier process held is all that can be had, and proves nothing about the rest.
-      const isRestored = demand.restored === 'whole' && !source.facts().live;
-      return isRestored && held
-        ? { kind: 'complete', typeUrl, name, isProof: false, status: undefined }
-        : undefined;
-    }
-    const absence = this.#absence(typeUrl, name);
-    if (status === 'present') {
-      if (!name.isGlob || isIncomplete(candidate, demand)) return undefined;
-      // An alternative without members cannot prove that the primary's collection is empty.
-      if (index !== 0 && !held) return { kind: 'unavailable', typeUrl, name, status: undefined };
-      const isProof = index === 0 && source.contents.isWhole(typeUrl, mapping.toSource(name));
-      return { kind: 'complete', isProof, ...absence };
-    }
-    // A state-of-the-world server may be silent about an empty collection. A former member may still be held, because
-    // its name is subscribed too (seed 135963). About listeners and clusters no server is silent: it sends an empty set.
-    const mayBeSilent = status === 'timed_out' && !source.contents.answersWholly(typeUrl);
-    if (held && name.isGlob && mayBeSilent) {
-      return { kind: 'complete', isProof: false, ...absence };
-    }
-    // The deletion guard or `ignore_deletion` may keep an absent resource.
-    if (held) return undefined;
-    if (status === 'timed_out') return { kind: 'unavailable', ...absence };
-    if (index === 0) return { kind: 'absent', ...absence };
-    return { kind: 'unavailable', typeUrl, name, status: undefined };
-  }
-
-  #absence(typeUrl: string, name: ResourceName): Absence {
-    const { source, mapping } = this.#inUse().candidate;
-    const subscription = source.contents.subscription(typeUrl, mapping.toSource(name));
-    return { typeUrl, name, status: subscription?.absence };
+    return answerOf(this.#inUse(), demand, this.#served.holds(typeUrl, name));
   }
 
   #tellUnavailable(demand: Demand, status?: RpcStatus): void {
@@ -788,10 +670,3 @@ export class GroupResources {
     this.#events.push({ kind: 'unavailable', typeUrl, name, status });
   }
 }
-
-/** Further members of this collection may come. */
-const isIncomplete = (candidate: Candidate, demand: Demand): boolean =>
-  demand.name.isGlob && !demand.isWhole && mayAddMembers(candidate, demand);
-
-const mayAddMembers = ({ source, mapping }: Candidate, { typeUrl, name }: Demand): boolean =>
-  source.answersInParts(typeUrl, mapping.toSource(name));
