@@ -24,7 +24,8 @@ import type { NodeGroup } from './node-groups/node-group.js';
 import { NodeGroups } from './node-groups/node-groups.js';
 import { Lists } from './resolution/lists.js';
 import { authorityOf, mayLead } from './resolution/name-route.js';
-import { Redirects, type LinkPort } from './resolution/redirects.js';
+import { Redirects } from './resolution/redirects.js';
+import type { ResolutionPort } from './resolution/resolution-port.js';
 import type { Hop } from './resolution/hops.js';
 import { revalidate } from './resolution/revalidation.js';
 import { Routing } from './routing.js';
@@ -88,7 +89,7 @@ export class Federation {
       groups: this.#groups,
       nodeGroups: this.#nodeGroups,
     });
-    const port: LinkPort = {
+    const port: ResolutionPort = {
       watch: (typeUrl, name, watcher) => {
         this.watch(typeUrl, name, watcher, this.#nowMs);
       },

@@ -153,7 +153,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'chains of redirects are not checked',
-    file: `${AUTHORITIES}/resolution/redirects.ts`,
+    file: `${AUTHORITIES}/resolution/link.ts`,
     from: 'return problem === undefined;',
     to: 'return true;',
   },
@@ -171,7 +171,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'the second watcher of a redirect to nothing gets no event',
-    file: `${AUTHORITIES}/resolution/redirects.ts`,
+    file: `${AUTHORITIES}/resolution/link.ts`,
     from: 'watcher.onDoesNotExist(typeUrl, name, this.#absence.status);',
     to: '',
   },

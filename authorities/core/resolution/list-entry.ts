@@ -2,7 +2,7 @@
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { isDataError, STATUS_CODE } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import type { LinkPort } from './redirects.js';
+import type { ResolutionPort } from './resolution-port.js';
 import { reproject, type Projection } from '../projection.js';
 import type { ResourceWatcher } from '../watcher.js';
 
@@ -27,14 +27,14 @@ export class ListEntryWatch implements ResourceWatcher {
   /** Whether a name missing from `members` is known not to exist. */
   isProof = true;
   readonly #memberName: ResourceName | undefined;
-  readonly #port: LinkPort;
+  readonly #port: ResolutionPort;
 
   /** @param memberName the name to serve a single resource under, if not its own */
   constructor(
     owner: EntryOwner,
     target: ResourceName | undefined,
     memberName: ResourceName | undefined,
-    port: LinkPort,
+    port: ResolutionPort,
   ) {
     this.owner = owner;
     this.target = target;

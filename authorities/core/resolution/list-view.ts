@@ -18,7 +18,7 @@ import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
 import { ListEntryWatch, type EntryOwner } from './list-entry.js';
 import { inlineMemberName, locatedMemberName } from './list-member.js';
 import { readResource, type Projection } from '../projection.js';
-import type { LinkPort } from './redirects.js';
+import type { ResolutionPort } from './resolution-port.js';
 import type { ResourceWatcher } from '../watcher.js';
 
 /** What a view needs from the views around it. */
@@ -56,7 +56,7 @@ const isLong = ({ field }: Projection): boolean => field.bodyLength >= LONG_LIST
 export class ListView implements ResourceWatcher, EntryOwner {
   readonly typeUrl: string;
   readonly name: ResourceName;
-  readonly #port: LinkPort;
+  readonly #port: ResolutionPort;
   readonly #nesting: Nesting;
   /** The name that is requested from the source: the list itself, with the type of lists. */
   readonly list: ResourceName;
@@ -96,7 +96,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   /** `isProof` of the last completion sent; undefined: none was sent. */
   #proofTold: boolean | undefined;
 
-  constructor(typeUrl: string, name: ResourceName, port: LinkPort, nesting: Nesting) {
+  constructor(typeUrl: string, name: ResourceName, port: ResolutionPort, nesting: Nesting) {
     this.typeUrl = typeUrl;
     this.name = name;
     this.#port = port;

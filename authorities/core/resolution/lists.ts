@@ -6,14 +6,14 @@ import { Agenda } from '../agenda.js';
 import type { Hop } from './hops.js';
 import { ListEntryWatch } from './list-entry.js';
 import { ListView, type Nesting } from './list-view.js';
-import type { LinkPort } from './redirects.js';
+import type { ResolutionPort } from './resolution-port.js';
 import type { ResourceWatcher } from '../watcher.js';
 
 /** Entries of all lists that are read or left in one turn of the event loop, some 0.5 ms of CPU, and 20 ms at first. A count. */
 const ENTRIES_PER_TURN = 50;
 
 export class Lists implements Nesting {
-  readonly #port: LinkPort;
+  readonly #port: ResolutionPort;
   readonly #views = new TypedMap<ListView>();
   /** Views that exceeded a limit of nesting or of entries when their list was read. */
   readonly #outOfBounds = new Set<ListView>();
@@ -34,7 +34,7 @@ export class Lists implements Nesting {
   /** Entries for which the present turn has room. */
   #room = ENTRIES_PER_TURN;
 
-  constructor(port: LinkPort) {
+  constructor(port: ResolutionPort) {
     this.#port = port;
   }
 

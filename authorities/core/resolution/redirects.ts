@@ -6,33 +6,20 @@
  * Served content stays until the target has answered: a name that becomes a redirect, or a redirect
  * whose target changes, is never absent in between.
  */
-import type { ResolutionBounds } from '../../../config/limits.js';
-import { isDataError, STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import type { RpcStatus } from '../../../protos/discovery.js';
 import {
   globKeyOf,
   nameOfLocator,
-  wireText,
   withParameters,
   type ResourceLocator,
   type ResourceName,
 } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
-import { redirectProblem, type Hop, type HopRules } from './hops.js';
-import { reproject, type Projection } from '../projection.js';
+import type { Projection } from '../projection.js';
 import type { ResourceWatcher } from '../watcher.js';
-
-/** What links need from the federation. */
-export interface LinkPort extends HopRules {
-  readonly bounds: ResolutionBounds;
-  /** The time of the present input. */
-  nowMs(): number;
-  watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
-  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
-  /** The watchers of a name and of its glob. */
-  watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
-  /** The watchers to notify of a change: all but new ones, which get the whole state afterwards. */
-  audienceOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
-}
+import { redirectProblem, type Hop } from './hops.js';
+import { Link, type LinkOwner } from './link.js';
+import type { ResolutionPort } from './resolution-port.js';
 
 /** How the source answered a collection. */
 interface Answered {
@@ -45,8 +32,8 @@ interface Answered {
 const targetOf = ({ parameters }: ResourceName, redirect: ResourceLocator): ResourceName =>
   parameters === undefined ? nameOfLocator(redirect) : withParameters(redirect.name, parameters);
 
-export class Redirects {
-  readonly #port: LinkPort;
+export class Redirects implements LinkOwner {
+  readonly #port: ResolutionPort;
   readonly #maxHops: number;
   readonly #tooLong: string;
   /**
@@ -56,7 +43,7 @@ export class Redirects {
   /** Collections that the source answered while links of their members were not answered. */
   readonly #incomplete = new TypedMap<Answered>();
 
-  constructor(port: LinkPort) {
+  constructor(port: ResolutionPort) {
     this.#port = port;
     this.#maxHops = port.bounds.maxHops;
     this.#tooLong = `exceeds the limit of ${this.#maxHops} hops`;
@@ -164,12 +151,16 @@ export class Redirects {
 
   /** The targets behind a name, hop by hop; empty if the name is not a redirect. */
   targetsOf(typeUrl: string, name: ResourceName): readonly ResourceName[] {
-    const targets: ResourceName[] = [];
+    return [...this.#chain(typeUrl, name)].map(({ target }) => target);
+  }
+
+  /** The links from a name on; one more than the limit allows, at most. */
+  *#chain(typeUrl: string, name: ResourceName): IterableIterator<Link> {
     let link = this.#link(typeUrl, name);
-    for (; link && targets.length <= this.#maxHops; link = this.#link(typeUrl, link.target)) {
-      targets.push(link.target);
+    for (let hops = 0; link && hops <= this.#maxHops; hops++) {
+      yield link;
+      link = this.#link(typeUrl, link.target);
     }
-    return targets;
   }
 
   /** The names that redirect here, by one hop. */
@@ -183,7 +174,6 @@ export class Redirects {
     return this.#link(link.typeUrl, link.name) === link;
   }
 
-  /** Why the chain ends here, whatever its target is; undefined: it is followed. */
   problemOf({ typeUrl, name, target }: Link): string | undefined {
     const problem = redirectProblem(this.#port, name, target);
     if (problem !== undefined || this.#isAskedWithin(typeUrl, name, this.#maxHops - 1))
@@ -204,16 +194,11 @@ export class Redirects {
 
   /** The hops from a name to its content; empty if the name is not a redirect. */
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
-    const hops: Hop[] = [];
-    let link = this.#link(typeUrl, name);
-    for (; link && hops.length <= this.#maxHops; link = this.#link(typeUrl, link.target)) {
-      const { target, problem } = link;
-      hops.push({ kind: 'redirect', from: link.name.key, to: target.key, problem });
-    }
-    return hops;
+    return [...this.#chain(typeUrl, name)].map(({ name: { key: from }, target, problem }) => {
+      return { kind: 'redirect', from, to: target.key, problem };
+    });
   }
 
-  /** Does the chain from here run in a cycle, or exceed the limit? @returns the problem. */
   chainProblem(from: Link): string | undefined {
     let hops = 1;
     for (let at = this.#link(from.typeUrl, from.target); at; hops++) {
@@ -265,176 +250,5 @@ export class Redirects {
     if (links?.size === 0) this.#links.delete(link.typeUrl, globKey);
     link.close();
     this.handleAnswered(link);
-  }
-}
-
-type Absence =
-  | { readonly kind: 'gone'; readonly status: RpcStatus | undefined }
-  | { readonly kind: 'error'; readonly status: RpcStatus };
-
-/** One redirected name. */
-class Link implements ResourceWatcher {
-  readonly typeUrl: string;
-  readonly name: ResourceName;
-  readonly target: ResourceName;
-  problem: string | undefined;
-  isAnswered = false;
-  readonly #port: LinkPort;
-  readonly #redirects: Redirects;
-  served: Projection | undefined;
-  /** Why nothing is served, as last sent to watchers. */
-  #absence: Absence | undefined;
-  #problemTold: string | undefined;
-  #isOpen = false;
-
-  constructor(
-    typeUrl: string,
-    name: ResourceName,
-    target: ResourceName,
-    port: LinkPort,
-    redirects: Redirects,
-  ) {
-    this.typeUrl = typeUrl;
-    this.name = name;
-    this.target = target;
-    this.#port = port;
-    this.#redirects = redirects;
-  }
-
-  /** @param held what watchers have received; served until the target answers */
-  open(held: Projection | undefined): void {
-    this.served = held;
-    this.problem = this.#redirects.problemOf(this);
-    if (this.problem === undefined) this.#watch();
-    this.judge();
-  }
-
-  #watch(): void {
-    this.#isOpen = true;
-    this.#port.watch(this.typeUrl, this.target, this);
-  }
-
-  /** The map or the watchers may have changed. */
-  reconsider(): void {
-    const problem = this.#redirects.problemOf(this);
-    if (problem === undefined && !this.#isOpen) {
-      this.problem = undefined;
-      this.#watch();
-      this.judge();
-    }
-    if (problem === undefined || !this.#isOpen) return;
-    this.close();
-    // The redirect may no longer be followed, so its content must go.
-    if (this.served) this.#tellGone();
-    this.problem = problem;
-    this.judge();
-  }
-
-  close(): void {
-    if (!this.#isOpen) return;
-    // Set before unwatching: a redirect cycle re-enters here.
-    this.#isOpen = false;
-    this.#port.unwatch(this.typeUrl, this.target, this);
-  }
-
-  /**
-   * Checks the chain from here, and sends a new problem once. @returns whether the chain is sound.
-   */
-  judge(): boolean {
-    // Another redirect replaced this one while it was still being notified of its target.
-    if (!this.#redirects.has(this)) return false;
-    if (this.#isOpen) this.problem = this.#redirects.chainProblem(this);
-    const { problem } = this;
-    const told = this.#problemTold;
-    // Set before notifying: a redirect cycle re-enters here.
-    this.#problemTold = problem;
-    if (problem !== undefined && problem !== told) this.#tellError(this.#problemStatus(problem));
-    return problem === undefined;
-  }
-
-  /** Sends the present state to new watchers. */
-  replay(newcomers: readonly ResourceWatcher[]): void {
-    const { typeUrl, name } = this;
-    for (const watcher of newcomers) {
-      if (this.served) watcher.onChanged(this.served);
-      else if (this.problem !== undefined) {
-        watcher.onResourceError(typeUrl, name, this.#problemStatus(this.problem));
-      } else if (this.#absence?.kind === 'gone') {
-        watcher.onDoesNotExist(typeUrl, name, this.#absence.status);
-      } else if (this.#absence) watcher.onResourceError(typeUrl, name, this.#absence.status);
-    }
-  }
-
-  #problemStatus(problem: string): RpcStatus {
-    const message = `the redirect to ${wireText(this.target.key)} ${problem}`;
-    return { code: STATUS_CODE.notFound, message };
-  }
-
-  onChanged(projection: Projection): void {
-    if (!this.judge()) return;
-    const projected = reproject(projection, this.name);
-    /* c8 ignore next -- it was parsed under its own name before */
-    if (!projected.ok) return;
-    this.served = projected.projection;
-    this.#tellChanged(projected.projection);
-    this.#answered();
-  }
-
-  onRemoved(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
-    // Check again: the removal may have broken a cycle or shortened a chain that was too long.
-    if (this.judge()) this.#tellGone(status);
-  }
-
-  onDoesNotExist(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
-    if (this.judge()) this.#tellGone(status);
-  }
-
-  /* c8 ignore start -- for globs and lists, which no redirect leads to */
-  onComplete(): void {}
-  onMemberChanged(): void {}
-  onMemberRemoved(): void {}
-  /* c8 ignore stop */
-
-  onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
-    // In a cycle the error would return here for ever.
-    if (!this.judge()) return;
-    this.#absence = { kind: 'error', status };
-    this.#tellError(status);
-  }
-
-  #tellChanged(projection: Projection): void {
-    for (const watcher of this.#audience()) watcher.onChanged(projection);
-  }
-
-  #tellGone(status?: RpcStatus): void {
-    const had = this.served !== undefined;
-    this.served = undefined;
-    this.#absence = { kind: 'gone', status };
-    for (const watcher of this.#audience()) {
-      if (had) watcher.onRemoved(this.typeUrl, this.name, status);
-      else watcher.onDoesNotExist(this.typeUrl, this.name, status);
-    }
-    this.#answered();
-  }
-
-  /** An ambient error while content is served: not sent. */
-  #tellError(status: RpcStatus): void {
-    if (!this.served) {
-      for (const watcher of this.#audience()) {
-        watcher.onResourceError(this.typeUrl, this.name, status);
-      }
-    }
-    // Other errors do not answer the name: the target may exist, and a client may hold it.
-    if (isDataError(status)) this.#answered();
-  }
-
-  #audience(): Iterable<ResourceWatcher> {
-    return [...this.#port.audienceOf(this.typeUrl, this.name)];
-  }
-
-  #answered(): void {
-    if (this.isAnswered) return;
-    this.isAnswered = true;
-    this.#redirects.handleAnswered(this);
   }
 }
