@@ -149,6 +149,8 @@ export class AbsentNames {
       if (from !== index) continue;
       if (this.#removals.has(typeUrl, name) || !isConfirmation(projection)) continue;
       const sourceName = mapping.toSource(name);
+      // What the gateway rejected says nothing: it still serves the content from before (seed 141083).
+      if (contents.isRejected(typeUrl, sourceName)) continue;
       const asked =
         contents.subscription(typeUrl, sourceName) ?? contents.globOf(typeUrl, sourceName);
       if (asked?.status !== 'requested' && asked?.status !== 'timed_out') return false;

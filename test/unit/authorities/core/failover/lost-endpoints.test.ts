@@ -74,6 +74,18 @@ t.test(
   },
 );
 
+t.test('content that the gateway rejects confirms nothing (seed 141083)', (t) => {
+  const { driver, left, names, restartWithout } = start(3);
+  driver.advance(40_000);
+  const [rejected = '', ...lost] = names;
+  driver.server('c').set(EDS, rejected, Buffer.from('no assignment'));
+  restartWithout(lost.slice(0, 1));
+  for (const name of lost.slice(1)) driver.server('c').delete(EDS, name);
+  driver.advance(30_000);
+  t.equal(left(), 3, 'its source has confirmed none');
+  t.end();
+});
+
 t.test('endpoints that the guard holds survive a reload of the map (invariant 3)', (t) => {
   const map = (coldWaitMs: number): AuthorityMap =>
     mapOf({ authorities: { cloud: { sources: ['c'], failover: { coldWaitMs } } } });
