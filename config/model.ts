@@ -4,6 +4,7 @@
  *
  * Names that end in `Ms` are milliseconds, names that end in `Bytes` are bytes.
  */
+import type { NodeFields } from '../protos/node-codec.js';
 import type { AddressRange } from '../protos/address-range.js';
 import type { NodeField, ScopeRule } from '../protos/node-scope.js';
 
@@ -37,15 +38,7 @@ export interface ClientTlsSpec {
 }
 
 /** The Node that the gateway sends to a source (`envoy.config.core.v3.Node`). */
-export interface NodeSpec {
-  readonly id: string;
-  readonly cluster: string;
-  readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
-  /** A JSON object, sent as `google.protobuf.Struct`. */
-  readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Type URL → context parameters for the names of that type. */
-  readonly dynamicParameters?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-}
+export type NodeSpec = Omit<NodeFields, 'userAgentName' | 'userAgentVersion'>;
 
 /**
  * Timers of a source's stream. They are per source because one stream serves all authorities of a

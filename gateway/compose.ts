@@ -49,7 +49,7 @@ import { clock } from './clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { connectPeers } from './peers/connect-peers.js';
 import type { Peers } from './peers/peers.js';
-import type { Quotas } from './core/quotas/quotas.js';
+import type { PeerAccount, Quotas } from './core/quotas/quotas.js';
 import { LoadReportStream, type LoadReportStreamOptions } from './clients/load-report-stream.js';
 import { pollProtocol, streamProtocols } from './clients/stream-protocols.js';
 import { CertificateEnds } from './telemetry/certificate-ends.js';
@@ -379,6 +379,11 @@ function createServer(
   // Reports are read one by one, because a half-read one takes 25 MB.
   const loadReports = new LongRequests('one_by_one');
   let streams = 0;
+  const ofAccount = (account: PeerAccount) => ({
+    account,
+    nodeGroupRoom: withQuota(room, account),
+    id: ++streams,
+  });
   return new XdsServer({
     ...settings.client,
     limits,
@@ -388,9 +393,7 @@ function createServer(
     onStream: (flavour, port, service, account) =>
       new ClientStream(context, {
         ...maxAgeOf(limits),
-        account,
-        nodeGroupRoom: withQuota(room, account),
-        id: ++streams,
+        ...ofAccount(account),
         service,
         port,
         protocol: protocols[flavour],
@@ -402,14 +405,7 @@ function createServer(
       };
       const stream = new ClientStream<SotwRequest, PollSession>(
         { ...context, onEvent: ofPoll },
-        {
-          account,
-          nodeGroupRoom: withQuota(room, account),
-          id: ++streams,
-          service,
-          port,
-          protocol: polled,
-        },
+        { ...ofAccount(account), service, port, protocol: polled },
       );
       return { stream, session: stream.session };
     },
@@ -421,10 +417,8 @@ function createServer(
         oldStyle,
         onError,
         ...loadsOf(client, cache, settings, telemetry),
-        nodeGroupRoom: withQuota(room, account),
-        account,
+        ...ofAccount(account),
         longRequests: loadReports,
-        id: ++streams,
         port,
       }),
     ...eventsTo(telemetry),

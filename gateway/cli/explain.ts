@@ -1,6 +1,7 @@
 /** The sources of a name and what is served, with or without a running gateway. */
 import { resolve } from 'node:path';
 import { loadAuthorityMap } from '../../config/authority-map.js';
+import type { AuthorityMap } from '../../config/model.js';
 import { didYouMean } from '../../config/nearest.js';
 import { formatProblem } from '../../config/problems.js';
 import { readType } from '../../config/type-names.js';
@@ -47,21 +48,17 @@ export async function explainName(given: Arguments, shell: Shell): Promise<ExitC
     }
     shell.err(`${answer.message}; explaining ${file} without it\n`);
   }
-  if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
-  const loaded = loadAuthorityMap(resolve(file));
-  if (!loaded.ok) {
-    for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
-    return EXIT.no;
-  }
-  const explanation = explainOffline(loaded.map, named.name);
+  const map = offlineMap(file, shell);
+  if (!map) return EXIT.no;
+  const explanation = explainOffline(map, named.name);
   if (explanation) {
-    const { clients } = loaded.map;
+    const { clients } = map;
     const rights = client && explainRights(clients, named.typeUrl, named.name, client);
     tell({ ...explanation, ...(rights ? { rights } : {}) }, given, shell, false);
     return EXIT.ok;
   }
   const { authority } = named.name;
-  const hint = didYouMean(authority, [...loaded.map.authorities.keys()]);
+  const hint = didYouMean(authority, [...map.authorities.keys()]);
   shell.err(`no authority "${authority}" in ${file}${hint === undefined ? '' : ` (${hint})`}\n`);
   return EXIT.no;
 }
@@ -101,26 +98,26 @@ async function explainOpaque(
     return answer.ok ? EXIT.no : EXIT.unreachable;
   }
   const file = given.text('authority-map') ?? shell.env['TRIBUTARY_AUTHORITY_MAP'];
-  if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
-  const loaded = loadAuthorityMap(resolve(file));
-  if (!loaded.ok) {
-    for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
-    return EXIT.no;
-  }
-  const explanation = explainOldStyle(
-    offlineFederation(loaded.map),
-    text,
-    read.typeUrl,
-    NO_DETAILS,
-  );
+  const map = offlineMap(file, shell);
+  if (!map) return EXIT.no;
+  const explanation = explainOldStyle(offlineFederation(map), text, read.typeUrl, NO_DETAILS);
   if (explanation) {
-    const { clients } = loaded.map;
+    const { clients } = map;
     const name = oldStyleName('', text);
     const rights = client && explainRights(clients, explanation.typeUrl, name, client);
     return tell({ ...explanation, ...(rights ? { rights } : {}) });
   }
   shell.err(`no source in ${file} serves old-style names of type ${type}\n`);
   return EXIT.no;
+}
+
+/** @returns undefined: the map is invalid, and its problems are told */
+function offlineMap(file: string | undefined, shell: Shell): AuthorityMap | undefined {
+  if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
+  const loaded = loadAuthorityMap(resolve(file));
+  if (loaded.ok) return loaded.map;
+  for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
+  return undefined;
 }
 
 function tellAnswer(status: number, value: unknown, given: Arguments, shell: Shell): ExitCode {

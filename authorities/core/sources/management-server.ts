@@ -478,9 +478,12 @@ export class ManagementServer implements Source {
     return [nextExpiryMs, streamMs, this.#lookForRoomMs, this.#stuckUntilMs(), trialMs];
   }
 
+  get #mayWrite(): boolean {
+    return this.#isWritable && !this.#isOver && this.#isOpen();
+  }
+
   #tokenDeadlineMs(): number | undefined {
-    const mayWrite = this.#isWritable && !this.#isOver && this.#isOpen();
-    return mayWrite && this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
+    return this.#mayWrite && this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
   }
 
   /** After `takeEffects`: it left requests, which wait until the others are performed: the transport may take no more. */
@@ -495,7 +498,7 @@ export class ManagementServer implements Source {
    * some 30 ms.
    */
   takeEffects(nowMs: number): readonly ServerEffect[] {
-    const mayWrite = this.#isWritable && !this.#isOver && this.#isOpen();
+    const mayWrite = this.#mayWrite;
     let room = MAX_REQUESTS_AT_ONCE;
     while (mayWrite && room-- > 0 && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
       const request = this.#stream.pollRequest(nowMs);
