@@ -278,9 +278,9 @@ export const MUTATIONS: readonly Mutation[] = [
     title: 'a change during an unacknowledged response is dropped',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: `    } else {
-      this.#await(known);`,
+      this.#due.awaitName(known);`,
     to: `    } else if (this.unacknowledged.isEmpty) {
-      this.#await(known);`,
+      this.#due.awaitName(known);`,
   },
   {
     title: 'a resume accepts stale versions of members',
@@ -293,8 +293,8 @@ export const MUTATIONS: readonly Mutation[] = [
     // within an answer of several responses: left-names.test.ts holds it.
     title: 'a member that is also subscribed by name comes twice',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: 'if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;',
-    to: 'if (this.#leftNames.has(member.key)) continue;',
+    from: 'if (this.#names.has(member.key) || this.#due.leftNames.has(member.key)) continue;',
+    to: 'if (this.#due.leftNames.has(member.key)) continue;',
   },
   {
     title: 'a new subscriber of a collection skips its removals',

@@ -9,9 +9,13 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
-import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { isListName } from '../../../protos/list-collection.js';
-import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../../protos/resource-name.js';
+import {
+  globKeyOf,
+  isOldStyle,
+  wireText,
+  type ResourceName,
+} from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type ResponseContent } from '../session/response-draft.js';
 import type { ClaimingSubscriptions } from './claims.js';
@@ -36,22 +40,19 @@ import {
   answerAbsent,
   answerEmpty,
   answerWithheld,
-  hasLost,
   hasNews,
   isBegun,
   leftName,
   newGlobSubscription,
-  passOf,
   placeOf,
   sentMembersOf,
   tellError,
   type ClustersBehind,
   type GlobSubscription,
-  type GoneMember,
   type LeftName,
   type NameSubscription,
-  type Pass,
 } from './subscription.js';
+import { DueChanges } from './due-changes.js';
 import { SentVariants } from './sent-variants.js';
 import { SubscribedNames } from './subscribed-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
@@ -75,26 +76,9 @@ export class DeltaSubscriptions
   readonly #names = this.subscribed.names;
   readonly #variants: SentVariants;
   readonly #possiblyHeld = new PossiblyHeld();
-  /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
-  #leftNames: Map<string, LeftName> = noMap();
-
-  /** The response being sent in chunks; undefined between responses. */
-  #pass: Pass | undefined;
+  readonly #due = new DueChanges();
   /** The chunk before belongs to the same response. */
   #answerGoesOn = false;
-
-  // Names to process, in two collections because removals go last.
-  #pending: Set<NameSubscription> = noSet();
-  /** Empty; swapped with `#pending`, so that a response does not allocate a new Set. */
-  #spare: Set<NameSubscription> = noSet();
-  /** Names to remove, with the reason if the source gave one. */
-  #goneNames: Map<NameSubscription, RpcStatus | undefined> = noMap();
-  /** Members to remove from the client, by key. */
-  #goneMembers: Map<string, GoneMember> = noMap();
-  /** Globs with something to send, or whose missing members are to be found. */
-  #pendingGlobs: Set<GlobSubscription> = noSet();
-  /** Globs that lost members since the last removal that the client was sent. A client may have thousands of globs. */
-  #shrunkGlobs: Set<GlobSubscription> = noSet();
   #isIdle = false;
 
   readonly unacknowledged = new Unacknowledged();
@@ -136,7 +120,7 @@ export class DeltaSubscriptions
 
   /** The next chunk continues the current response. */
   get isMidAnswer(): boolean {
-    return this.#pass !== undefined;
+    return this.#due.isMidPass;
   }
 
   handleSent(nonce: string, { bringsNew }: ResponseContent, nowMs: number): void {
@@ -174,7 +158,7 @@ export class DeltaSubscriptions
       return;
     }
     // Unsubscribed and subscribed again before the response: send it once, not twice.
-    this.#leftNames.delete(name.key);
+    this.#due.forgetLeft(name.key);
     const known = this.#names.get(name.key);
     // With silent absence, only names that were sent are removed. So remember that the client may
     // hold it, in an unknown version.
@@ -209,7 +193,7 @@ export class DeltaSubscriptions
       const formerSeq = Math.max(known.formerSeq, known.sentSeq);
       Object.assign(known, newGlobSubscription(known.entry, asked), { formerSeq });
       // What went out in the running pass is not sent again before its ACK.
-      this.#pass?.globs.delete(known);
+      this.#due.leavePass(known);
       this.#possiblyHeld.forgetVersions(glob.key);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this, this.#owner.payer);
@@ -218,7 +202,7 @@ export class DeltaSubscriptions
       this.#possiblyHeld.takeLeft(glob.key);
       this.subscribed.addGlob(subscription, isListName(this.typeUrl, glob));
     }
-    this.#awaitGlob(subscription);
+    this.#due.awaitGlob(subscription);
     this.#handleReady();
   }
 
@@ -246,7 +230,7 @@ export class DeltaSubscriptions
 
   /** Names and members with a response still due that `nameCount` does not count. */
   get owedCount(): number {
-    return this.#possiblyHeld.count + this.#leftNames.size + this.#goneMembers.size;
+    return this.#possiblyHeld.count + this.#due.leftNames.size + this.#due.goneMembers.size;
   }
 
   unsubscribe(name: ResourceName, nowMs: number): void {
@@ -254,9 +238,7 @@ export class DeltaSubscriptions
       const glob = this.subscribed.globs.get(name.key);
       if (!glob) return;
       this.subscribed.deleteGlob(glob);
-      this.#pendingGlobs.delete(glob);
-      this.#shrunkGlobs.delete(glob);
-      this.#pass?.globs.delete(glob);
+      this.#due.forgetGlob(glob);
       this.#leaveClaims(name.key);
       this.#possiblyHeld.delete(name.key);
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
@@ -270,16 +252,14 @@ export class DeltaSubscriptions
     if (known.isClaim) this.#leaveClaim(name.key);
     this.#names.delete(name.key);
     this.#variants.noteLeft(name);
-    this.#pending.delete(known);
-    this.#pass?.names.delete(known);
-    this.#goneNames.delete(known);
+    this.#due.forgetName(known);
     const left = leftName(known);
     this.#cache.unsubscribeName(known.entry, this, 'unsubscribed', nowMs);
     if (!this.unacknowledged.isEmpty && left.isHeld) this.#possiblyHeld.noteLeft(name);
     // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
     // it. The same applies to globs.
     if (!this.subscribed.globOf(name)) return;
-    this.#leftNames = ownMap(this.#leftNames).set(name.key, left);
+    this.#due.noteLeft(name.key, left);
     this.#handleReady();
   }
 
@@ -322,35 +302,13 @@ export class DeltaSubscriptions
       const entry = this.#cache.renewGlob(glob.entry, this, this.#owner.payer, nowMs);
       Object.assign(glob, newGlobSubscription(entry, glob.asked));
       entry.collection.readers.add(glob);
-      this.#pass?.globs.delete(glob);
-      this.#awaitGlob(glob);
+      this.#due.leavePass(glob);
+      this.#due.awaitGlob(glob);
       this.#handleReady();
     }
   }
 
   // ---- what is due ----------------------------------------------------------------------------
-
-  #await(known: NameSubscription): void {
-    this.#pending = ownSet(this.#pending).add(known);
-  }
-
-  #awaitGlob(glob: GlobSubscription): void {
-    this.#pendingGlobs = ownSet(this.#pendingGlobs).add(glob);
-    this.#noteShrunk(glob);
-  }
-
-  #noteShrunk(glob: GlobSubscription): void {
-    if (hasLost(glob)) this.#shrunkGlobs = ownSet(this.#shrunkGlobs).add(glob);
-    else this.#shrunkGlobs.delete(glob);
-  }
-
-  #noteGone(known: NameSubscription, status: RpcStatus | undefined): void {
-    this.#goneNames = ownMap(this.#goneNames).set(known, status);
-  }
-
-  #noteGoneMember(key: string, asked: string, glob: GlobSubscription): void {
-    this.#goneMembers = ownMap(this.#goneMembers).set(key, { asked, glob });
-  }
 
   #handleReady(): void {
     this.#isIdle = false;
@@ -383,20 +341,19 @@ export class DeltaSubscriptions
       else {
         if (known.isClaim) this.#leaveClaim(key);
         known.isClaim = false;
-        this.#noteGone(known, state.status);
+        this.#due.noteGone(known, state.status);
       }
-      this.#pending.delete(known);
-      this.#pass?.names.delete(known);
+      this.#due.forgetContent(known);
     } else {
-      this.#await(known);
-      this.#goneNames.delete(known);
+      this.#due.awaitName(known);
+      this.#due.goneNames.delete(known);
     }
     this.#handleReady();
   }
 
   /** Do claimed names remain whose existence the sources may still tell? */
   get hasOpenClaims(): boolean {
-    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#pendingGlobs, (glob) =>
+    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#due.globs, (glob) =>
       this.#cache.isCurrent(this.typeUrl, glob.entry.collection.glob),
     );
   }
@@ -420,7 +377,7 @@ export class DeltaSubscriptions
     for (const glob of this.subscribed.globsClaimedBy(key, this.#possiblyHeld)) {
       this.#possiblyHeld.of(glob.entry.collection.glob.key)?.delete(key);
       // If it appeared meanwhile, `takeRemovals` skips it as covered.
-      this.#noteGoneMember(key, wireText(key), glob);
+      this.#due.noteGoneMember(key, wireText(key), glob);
     }
     this.#handleReady();
   }
@@ -428,10 +385,10 @@ export class DeltaSubscriptions
   handleGlobChanged(entry: GlobEntry): void {
     const glob = this.subscribed.globs.get(entry.collection.glob.key);
     if (glob) {
-      this.#noteShrunk(glob);
+      this.#due.noteShrunk(glob);
       // Other types wait while globs are pending, so mark them only if a response will follow.
       if (hasNews(glob) || this.#possiblyHeld.hasAny(entry.collection.glob.key))
-        this.#awaitGlob(glob);
+        this.#due.awaitGlob(glob);
     }
     this.#handleReady();
   }
@@ -457,12 +414,7 @@ export class DeltaSubscriptions
   }
 
   get hasAdditions(): boolean {
-    return (
-      this.#pending.size > 0 ||
-      this.#pendingGlobs.size > 0 ||
-      this.#pass !== undefined ||
-      this.#leftNames.size > 0
-    );
+    return this.#due.hasAdditions;
   }
 
   get isUnderWay(): boolean {
@@ -470,9 +422,7 @@ export class DeltaSubscriptions
   }
 
   get hasRemovals(): boolean {
-    if (this.#goneNames.size + this.#goneMembers.size > 0) return true;
-    for (const glob of this.#shrunkGlobs) if (isBegun(glob)) return true;
-    return false;
+    return this.#due.hasRemovals;
   }
 
   /**
@@ -486,25 +436,25 @@ export class DeltaSubscriptions
    */
   takeAdditions(maxBytes: number, maxGlobs: number): ResponseContent | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit, this.#variants.areKnown);
-    this.#pass ??= this.#beginPass(draft);
-    for (const known of this.#pass.names) {
+    for (const left of this.#due.takeLeft()) this.#answerLeft(draft, left);
+    const pass = this.#due.beginPass();
+    for (const known of pass.names) {
       const next = this.#owner.limit.contentOf(known.entry.state);
       if (draft.isFullFor(next)) return draft.finish();
-      this.#pass.names.delete(known);
+      pass.names.delete(known);
       this.#answerName(draft, known, next);
     }
     let globsLeft = maxGlobs;
-    for (const [glob, untilSeq] of this.#pass.globs) {
+    for (const [glob, untilSeq] of pass.globs) {
       // With something to send, the size of a chunk bounds the rest.
       if (globsLeft-- <= 0 && draft.isEmpty) return undefined;
       if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
-      this.#pass.globs.delete(glob);
+      pass.globs.delete(glob);
       const { collection } = glob.entry;
       if (collection.members.size === 0) this.#answerEmpty(glob, draft);
       if (collection.proven) this.#noteGoneMembers(glob);
     }
-    this.#spare = this.#pass.names;
-    this.#pass = undefined;
+    this.#due.endPass(pass);
     const last = draft.finish();
     // The chunk before turned out to be the last.
     if (!last) this.#answerGoesOn = false;
@@ -515,20 +465,8 @@ export class DeltaSubscriptions
     const { collection, error } = glob.entry;
     const isOther = collection.proven && !isOldStyle(collection.glob);
     // Envoy would take a removal of another glob for the response to its wildcard: wait.
-    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#awaitGlob(glob);
+    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#due.awaitGlob(glob);
     else answerEmpty(glob, collection.proven, error, draft);
-  }
-
-  #beginPass(draft: Draft): Pass {
-    if (this.#leftNames.size > 0) {
-      for (const left of this.#leftNames.values()) this.#answerLeft(draft, left);
-      this.#leftNames = noMap();
-    }
-    const names = this.#pending;
-    this.#pending = this.#spare;
-    const pass = passOf(names, this.#pendingGlobs);
-    this.#pendingGlobs.clear();
-    return pass;
   }
 
   /** @param content what the client can be sent, if the name is present */
@@ -541,10 +479,10 @@ export class DeltaSubscriptions
       return;
     }
     if (state.kind === 'waiting') return;
-    if (this.#owner.awaitsWildcard(this.typeUrl)) this.#await(known);
+    if (this.#owner.awaitsWildcard(this.typeUrl)) this.#due.awaitName(known);
     else if (state.kind === 'error') tellError(known, state.status, draft);
     // The client holds it as a member, and removals of held resources are not sent beside additions.
-    else if (this.subscribed.wentAsMember(name)) this.#noteGone(known, state.status);
+    else if (this.subscribed.wentAsMember(name)) this.#due.noteGone(known, state.status);
     else {
       const remove = (one: NameSubscription): void => {
         this.#variants.remove(draft, one);
@@ -603,7 +541,7 @@ export class DeltaSubscriptions
     const member = collection.member(name.key);
     const content = member && this.#owner.limit.admit(member.projection);
     // The name itself was proven absent; the collection may wait forever for one of its sources.
-    if (!member && (isGone || collection.proven)) this.#noteGoneMember(name.key, asked, glob);
+    if (!member && (isGone || collection.proven)) this.#due.noteGoneMember(name.key, asked, glob);
     // Unknown: it counts as a possibly held member, as if a resuming client claimed it.
     else if (!member) {
       const held = isHeld ? MAYBE_HELD : NOT_HELD;
@@ -631,7 +569,7 @@ export class DeltaSubscriptions
       glob.lastErrorCode = undefined;
       // A member subscribed by name too is sent by that subscription, and one unsubscribed by name
       // while this response is sent gets its own response: never twice in one response.
-      if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;
+      if (this.#names.has(member.key) || this.#due.leftNames.has(member.key)) continue;
       const held = possibly?.get(member.key)?.held ?? NOT_HELD;
       possibly?.delete(member.key);
       if (!projection) continue;
@@ -666,7 +604,7 @@ export class DeltaSubscriptions
       else {
         if (isClaim) this.#leaveClaim(key);
         possibly?.delete(key);
-        this.#noteGoneMember(key, wireText(key), glob);
+        this.#due.noteGoneMember(key, wireText(key), glob);
       }
     }
   }
@@ -692,17 +630,17 @@ export class DeltaSubscriptions
   /** Takes the next response of removals only: at most `maxNames` names and about `maxBytes`. */
   takeRemovals(maxNames: number, maxBytes: number): ResponseContent | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit, this.#variants.areKnown);
-    for (const [known, status] of this.#goneNames) {
+    for (const [known, status] of this.#due.goneNames) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
-      this.#goneNames.delete(known);
+      this.#due.goneNames.delete(known);
       tellError(known, status, draft);
       known.held = NOT_HELD;
       known.toldAbsent = true;
       this.#variants.remove(draft, known);
     }
-    for (const [key, { asked, glob }] of this.#goneMembers) {
+    for (const [key, { asked, glob }] of this.#due.goneMembers) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
-      this.#goneMembers.delete(key);
+      this.#due.goneMembers.delete(key);
       // A client that unsubscribed the collection meanwhile dropped all of its members.
       const isAsked = this.subscribed.globs.get(glob.entry.collection.glob.key) === glob;
       if (!isAsked) continue;
@@ -713,7 +651,7 @@ export class DeltaSubscriptions
       if (this.#silentAbsence) this.#takeFromHolder(key);
       this.#noteReturned(key, glob);
     }
-    for (const glob of this.#shrunkGlobs) {
+    for (const glob of this.#due.shrunkGlobs) {
       const { tombstones, glob: name } = glob.entry.collection;
       if (!isBegun(glob)) continue;
       for (const { key, seq } of tombstones.since(glob.removedSeq)) {
@@ -725,7 +663,7 @@ export class DeltaSubscriptions
         else if (this.#silentAbsence) this.#takeFromHolder(key);
       }
       glob.removedSeq = tombstones.lastSeq;
-      this.#shrunkGlobs.delete(glob);
+      this.#due.shrunkGlobs.delete(glob);
     }
     return draft.finish();
   }
