@@ -36,6 +36,7 @@ export { scopeOfSource, sourceNameOf } from './core/sources/source-ids.js';
 export { typeOfNamed, type Hop } from './core/resolution/hops.js';
 export { triggersGuard, RemovalHold, type HeldName } from './core/failover/removal-hold.js';
 export { TurnRoom } from './core/failover/turn-room.js';
+export { soonestOf } from './core/soonest.js';
 export type { Projection } from './core/projection.js';
 export type { Source } from './core/sources/source.js';
 export type { ServerEffect } from './core/sources/management-server.js';

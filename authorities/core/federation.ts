@@ -33,6 +33,7 @@ import type { Source } from './sources/source.js';
 import { Sources, type SourceEffect, type SourcesOptions } from './sources/sources.js';
 import type { ResourceWatcher } from './watcher.js';
 import { Watches, type Watched } from './watches.js';
+import { soonestOf } from './soonest.js';
 
 export interface FederationOptions extends SourcesOptions {
   readonly map: AuthorityMap;
@@ -243,12 +244,11 @@ export class Federation {
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
-    const soonestMs = Math.min(
+    return soonestOf(
       this.#sources.nextDeadlineMs(nowMs),
       this.#groups.nextDeadlineMs(nowMs),
       this.#lists.nextDeadlineMs(nowMs),
     );
-    return soonestMs === Infinity ? undefined : soonestMs;
   }
 
   force(groupId: string, candidate: number, nowMs: number, untilMs: number): void {

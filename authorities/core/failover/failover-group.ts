@@ -32,6 +32,7 @@ import type { TurnRoom } from './turn-room.js';
 import { withoutParameters } from '../resolution/name-mapping.js';
 import type { SourceChange } from '../sources/source-contents.js';
 import type { Source } from '../sources/source.js';
+import { soonestOf } from '../soonest.js';
 
 export type GroupEvent =
   | ResourceEvent
@@ -308,12 +309,11 @@ export class FailoverGroup {
     // A deadline may have passed while another input was handled.
     if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;
     const { kind } = this.#failover;
-    const deadlines = [
+    return soonestOf(
       failoverDeadlineMs(this.#failover, facts, this.spec.failover),
       this.#resources.nextDeadlineMs(),
       kind === 'idle' || kind === 'forced' ? undefined : this.#lingerUntilMs,
-    ].filter((atMs) => atMs !== undefined);
-    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
+    );
   }
 
   force(target: number, nowMs: number, untilMs: number): void {

@@ -10,6 +10,7 @@
  */
 import type { FailoverPolicy } from '../../../config/model.js';
 import type { UnansweredAttempt } from '../sources/source.js';
+import { soonestOf } from '../soonest.js';
 
 export const FAILOVER_STATES = [
   'idle',
@@ -449,8 +450,7 @@ export function failoverDeadlineMs(
   policy: FailoverPolicy,
 ): number | undefined {
   const atMs = candidateDeadlines(state, facts, policy).filter((ms) => ms > facts.nowMs);
-  const soonest = Math.min(...atMs);
-  return soonest === Infinity ? undefined : soonest;
+  return soonestOf(...atMs);
 }
 
 function candidateDeadlines(

@@ -14,12 +14,7 @@ import type { Candidate } from './candidate.js';
 import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
 import type { Demand, InUse } from './demand.js';
 import { absenceOf, answerOf, isIncomplete, mayAddMembers } from './demand-answer.js';
-import {
-  isSame,
-  lacksEndpoints,
-  withAlternatives,
-  type Projection,
-} from '../projection.js';
+import { isSame, lacksEndpoints, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
 import type { HeldName } from './removal-hold.js';
 import type { GroupLastKnown } from './last-known.js';
@@ -30,6 +25,7 @@ import type { TurnRoom } from './turn-room.js';
 import { UnansweredDemands } from './unanswered-demands.js';
 import type { NameEvent, ResourceEvent } from './resource-events.js';
 import { WholeWaits } from './whole-waits.js';
+import { soonestOf } from '../soonest.js';
 
 /** Content of the candidate in use. */
 interface Sent {
@@ -435,13 +431,12 @@ export class GroupResources {
   }
 
   nextDeadlineMs(): number | undefined {
-    const atMs = Math.min(
-      this.#wholeWaits.nextMs ?? Infinity,
-      this.#absent.nextMs ?? Infinity,
-      this.#unanswered.nextMs ?? Infinity,
-      this.#leases.nextMs ?? Infinity,
+    return soonestOf(
+      this.#wholeWaits.nextMs,
+      this.#absent.nextMs,
+      this.#unanswered.nextMs,
+      this.#leases.nextMs,
     );
-    return atMs === Infinity ? undefined : atMs;
   }
 
   #isUnanswered(demand: Demand): boolean {

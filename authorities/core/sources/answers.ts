@@ -12,6 +12,7 @@ import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { DeadlineHeap } from './deadline-heap.js';
 import { Fifo } from './fifo.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
+import { soonestOf } from '../soonest.js';
 
 export type Evidence =
   /** Nothing came that could answer it. */
@@ -241,8 +242,7 @@ export class Answers {
   }
 
   nextDeadlineMs(): number | undefined {
-    const atMs = Math.min(this.#nextWait()?.atMs ?? Infinity, this.#timeoutMs() ?? Infinity);
-    return atMs === Infinity ? undefined : atMs;
+    return soonestOf(this.#nextWait()?.atMs, this.#timeoutMs());
   }
 
   /** @param isHeard the stream has had a response: silence about the rest means "unchanged" */

@@ -58,6 +58,7 @@ import {
   type StreamOptions,
   type StreamRequest,
 } from './source-stream.js';
+import { soonestOf } from '../soonest.js';
 
 export interface DeltaStreamOptions extends StreamOptions {
   /** `trusted`: the server reports what it deleted while no stream was open; `fresh`: it does not. */
@@ -621,9 +622,11 @@ export class DeltaStream implements SourceStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    const answersMs = this.#answers.nextDeadlineMs() ?? Infinity;
-    const atMs = Math.min(answersMs, this.#fresh.nextDeadlineMs(), this.#acks.nextMs);
-    return atMs === Infinity ? undefined : atMs;
+    return soonestOf(
+      this.#answers.nextDeadlineMs(),
+      this.#fresh.nextDeadlineMs(),
+      this.#acks.nextMs,
+    );
   }
 
   handleTimer(nowMs: number): void {

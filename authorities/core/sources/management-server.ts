@@ -39,6 +39,7 @@ import type {
 } from './source-stream.js';
 import { isKnownType, TypeTrials } from './type-trials.js';
 import { TokenBucket } from './token-bucket.js';
+import { soonestOf } from '../soonest.js';
 
 /** Requests that are taken together. The transport says after each one whether it takes more. A count. */
 const MAX_REQUESTS_AT_ONCE = 32;
@@ -461,12 +462,11 @@ export class ManagementServer implements Source {
   }
 
   nextDeadlineMs(): number | undefined {
-    const deadlines = [
+    return soonestOf(
       healthDeadlineMs(this.#health, this.#options.spec.timers),
       ...(this.isMidResponse ? [] : this.#contentDeadlines()),
       this.#tokenDeadlineMs(),
-    ].filter((atMs) => atMs !== undefined);
-    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
+    );
   }
 
   #contentDeadlines(): readonly (number | undefined)[] {

@@ -40,6 +40,7 @@ import {
   type StreamOptions,
   type StreamRequest,
 } from './source-stream.js';
+import { soonestOf } from '../soonest.js';
 
 /** Names of one type that a stream remembers as sent and unsubscribed. */
 const MAX_LEFT_NAMES = 10_000;
@@ -614,9 +615,7 @@ export class SotwStream implements SourceStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    const answersMs = this.#answers.nextDeadlineMs() ?? Infinity;
-    const atMs = Math.min(answersMs, this.#unknown.nextMs ?? Infinity, this.#acks.nextMs);
-    return atMs === Infinity ? undefined : atMs;
+    return soonestOf(this.#answers.nextDeadlineMs(), this.#unknown.nextMs, this.#acks.nextMs);
   }
 
   handleTimer(nowMs: number): void {

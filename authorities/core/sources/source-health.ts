@@ -15,6 +15,7 @@
 import type { SourceTimers } from '../../../config/model.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
 import { backoffDelayMs } from './backoff.js';
+import { soonestOf } from '../soonest.js';
 
 export const TRIP_REASONS = ['unreachable', 'silent', 'unstable', 'refused'] as const;
 export type TripReason = (typeof TRIP_REASONS)[number];
@@ -477,8 +478,7 @@ export function healthDeadlineMs(state: SourceHealth, timers: SourceTimers): num
       return state.deadlineMs;
     case 'live': {
       const stableAtMs = hasTrouble(state) ? state.sinceMs + timers.minStableMs : Infinity;
-      const atMs = Math.min(stableAtMs, state.closeAtMs ?? Infinity);
-      return atMs === Infinity ? undefined : atMs;
+      return soonestOf(stableAtMs, state.closeAtMs ?? undefined);
     }
     case 'waiting':
       return Math.min(state.wanted ? state.retryAtMs : Infinity, state.closeAtMs ?? Infinity);

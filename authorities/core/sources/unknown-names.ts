@@ -11,6 +11,7 @@
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { referredKeys, type Projection } from '../projection.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
+import { soonestOf } from '../soonest.js';
 
 /** Silence about a request with new names, or after a name lost its last reference. */
 export const SILENCE_MS = 2_000;
@@ -69,8 +70,7 @@ export class UnknownNames {
   }
 
   get nextMs(): number | undefined {
-    const soonestMs = Math.min(...[...this.#types.values()].map(({ nextMs }) => nextMs));
-    return soonestMs === Infinity ? undefined : soonestMs;
+    return soonestOf(...[...this.#types.values()].map(({ nextMs }) => nextMs));
   }
 
   /**

@@ -7,6 +7,7 @@
  * no name of a request that has an unknown one (java-control-plane for ADS). So such an entry lingers
  * for `UNSUBSCRIBED_MS` only: a client may move from a name to its glob, or subscribe again soon.
  */
+import { soonestOf } from '../../../authorities/index.js';
 
 /** Why the last subscriber left. */
 export type Parting = 'disconnected' | 'unsubscribed';
@@ -71,10 +72,9 @@ export class Lingering<Entry> {
 
   get nextMs(): number | undefined {
     if (this.#retired.size > 0) return -Infinity;
-    const [disconnectedMs = Infinity] = this.#dueMs.disconnected.values();
-    const [unsubscribedMs = Infinity] = this.#dueMs.unsubscribed.values();
-    const atMs = Math.min(disconnectedMs, unsubscribedMs);
-    return atMs === Infinity ? undefined : atMs;
+    const [disconnectedMs] = this.#dueMs.disconnected.values();
+    const [unsubscribedMs] = this.#dueMs.unsubscribed.values();
+    return soonestOf(disconnectedMs, unsubscribedMs);
   }
 
   /** @param most the rest stays for the next call */

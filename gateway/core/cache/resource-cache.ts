@@ -3,7 +3,7 @@
  * entry per subscribed name or glob, and the cache watches each entry once upstream. A state machine
  * without IO.
  */
-import type { Projection, ResourceWatcher } from '../../../authorities/index.js';
+import { soonestOf, type Projection, type ResourceWatcher } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import { isDataError, STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
@@ -365,8 +365,7 @@ export class ResourceCache implements ResourceWatcher {
 
   nextDeadlineMs(): number | undefined {
     if (!this.#departed.isEmpty) return this.#directory.nowMs;
-    const soonestMs = Math.min(this.#lingering.nextMs ?? Infinity, this.#missing.nextDeadlineMs());
-    return soonestMs === Infinity ? undefined : soonestMs;
+    return soonestOf(this.#lingering.nextMs, this.#missing.nextDeadlineMs());
   }
 
   /** @returns whether more is due: call it again in the next turn */

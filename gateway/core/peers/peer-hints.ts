@@ -4,7 +4,7 @@
  * a bounded rate. So lost, duplicated, reordered, forged and replayed messages never change what a
  * client holds. A state machine without IO: inputs carry the time, the shell takes the effects.
  */
-import { TokenBucket } from '../../../authorities/index.js';
+import { soonestOf, TokenBucket } from '../../../authorities/index.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { HeldDigest } from './held-digest.js';
@@ -351,9 +351,8 @@ export class PeerHints {
 
   nextDeadlineMs(): number | undefined {
     const [check] = this.#checks.values();
-    const checkMs = check ? Math.max(check.dueMs, this.#notBeforeMs) : Infinity;
-    const atMs = Math.min(checkMs, this.#tellAtMs ?? Infinity, this.#owedAtMs, this.#digestAtMs);
-    return atMs === Infinity ? undefined : atMs;
+    const checkMs = check && Math.max(check.dueMs, this.#notBeforeMs);
+    return soonestOf(checkMs, this.#tellAtMs, this.#owedAtMs, this.#digestAtMs);
   }
 
   takeEffects(): readonly HintEffect[] {
