@@ -124,7 +124,7 @@ export class Collection {
     const known = this.#membersByKey.get(key);
     if (known?.projection.version === projection.version) return false;
     const tombstone = this.#tombstonesByKey.get(key);
-    const former = tombstone && formerOf(tombstone);
+    const former = tombstone ? formerOf(tombstone) : this.#formerOfRemembered(key);
     if (tombstone) {
       this.tombstones.drop(tombstone);
       this.#tombstonesByKey.delete(key);
@@ -141,6 +141,12 @@ export class Collection {
     this.members.append(member);
     member.joinedSeq = member.seq;
     return true;
+  }
+
+  /** Clients may have been sent it before the cache dropped the content, and no removal of it is known. */
+  #formerOfRemembered(key: string): FormerMember | undefined {
+    const joinedSeq = this.#remembered.joinedSeqOf(key);
+    return joinedSeq === Infinity ? undefined : { joinedSeq, removedSeq: Infinity };
   }
 
   /** @returns the removed member as it was, with the place of its last change; undefined: it is not a member. */

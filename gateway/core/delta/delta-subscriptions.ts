@@ -19,6 +19,7 @@ import {
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type ResponseContent } from '../session/response-draft.js';
 import type { ClaimingSubscriptions } from './claims.js';
+import { mayHold } from '../cache/collection.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscriptions-owner.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
@@ -162,7 +163,10 @@ export class DeltaSubscriptions
     const known = this.#names.get(name.key);
     // With silent absence, only names that were sent are removed. So remember that the client may
     // hold it, in an unknown version.
-    const wasSent = (known && known.held !== NOT_HELD) || this.#possiblyHeld.isOnItsWay(name);
+    const wasSent =
+      (known && known.held !== NOT_HELD) ||
+      this.#possiblyHeld.isOnItsWay(name) ||
+      (this.#silentAbsence && this.#wasSentAsMember(name));
     const held = claim ?? (this.#silentAbsence && wasSent ? MAYBE_HELD : NOT_HELD);
     const isClaim = claim !== undefined;
     if (isClaim) this.#owner.handleClaimed(this, name);
@@ -184,6 +188,18 @@ export class DeltaSubscriptions
       if (name.parameters !== undefined) this.#noteVariant(name);
     }
     this.handleNameChanged(name.key);
+  }
+
+  /** May the client hold it through a collection? */
+  #wasSentAsMember(name: ResourceName): boolean {
+    const glob = this.subscribed.globOf(name);
+    if (!glob) return false;
+    const { collection } = glob.entry;
+    const member = collection.member(name.key);
+    const { sentSeq, removedSeq } = placeOf(glob);
+    return member
+      ? mayHold(member, sentSeq, removedSeq)
+      : collection.wentAfter(name.key, removedSeq);
   }
 
   #subscribeGlob(glob: ResourceName, asked: string): void {
@@ -435,7 +451,8 @@ export class DeltaSubscriptions
    * @returns undefined: there is nothing to send, or `isMidAnswer`, and the caller leaves the rest to another turn
    */
   takeAdditions(maxBytes: number, maxGlobs: number): ResponseContent | undefined {
-    const draft = new Draft(maxBytes, this.#owner.limit, this.#variants.areKnown);
+    const sharesMembers = this.subscribed.lists.size > 0;
+    const draft = new Draft(maxBytes, this.#owner.limit, this.#variants.areKnown, sharesMembers);
     for (const left of this.#due.takeLeft()) this.#answerLeft(draft, left);
     const pass = this.#due.beginPass();
     for (const known of pass.names) {
@@ -645,6 +662,7 @@ export class DeltaSubscriptions
       const isAsked = this.subscribed.globs.get(glob.entry.collection.glob.key) === glob;
       if (!isAsked) continue;
       if (!this.#owner.covers(this.typeUrl, key)) {
+        this.#possiblyHeld.forgetMember(key);
         draft.remove(asked);
         continue;
       }
@@ -659,8 +677,10 @@ export class DeltaSubscriptions
         glob.removedSeq = seq;
         // Forget that the client may hold it: if the member returns, it has to be sent.
         this.#possiblyHeld.of(name.key)?.delete(key);
-        if (!this.#owner.covers(this.typeUrl, key)) draft.remove(wireText(key));
-        else if (this.#silentAbsence) this.#takeFromHolder(key);
+        if (!this.#owner.covers(this.typeUrl, key)) {
+          this.#possiblyHeld.forgetMember(key);
+          draft.remove(wireText(key));
+        } else if (this.#silentAbsence) this.#takeFromHolder(key);
       }
       glob.removedSeq = tombstones.lastSeq;
       this.#due.shrunkGlobs.delete(glob);

@@ -125,6 +125,11 @@ export class PossiblyHeld {
     if (typeof member?.held === 'string') members?.set(key, { ...member, held: MAYBE_HELD });
   }
 
+  /** The client is told that the resource is gone: whatever collection brings it again has to send it. */
+  forgetMember(key: string): void {
+    for (const members of this.#byCollection.values()) members.delete(key);
+  }
+
   delete(collectionKey: string): void {
     this.#byCollection.delete(collectionKey);
   }

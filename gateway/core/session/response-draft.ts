@@ -56,9 +56,12 @@ export class Draft {
 
   /** The resources so far, by name and constraints; undefined: no two subscriptions bring the same one. */
   readonly #variants: Set<string> | undefined;
+  /** The members so far, by key: collections may share members. */
+  readonly #members: Set<string> | undefined;
 
   /** @param hasVariants the client requests names with parameters (TP2), and several of them may be for the same variant */
-  constructor(maxBytes: number, limit: MessageLimit, hasVariants = false) {
+  constructor(maxBytes: number, limit: MessageLimit, hasVariants = false, sharesMembers = false) {
+    this.#members = sharesMembers ? new Set() : undefined;
     this.#maxBytes = maxBytes;
     this.#limit = limit;
     this.#variants = hasVariants ? new Set() : undefined;
@@ -95,8 +98,16 @@ export class Draft {
 
   /** Of a collection: it comes without constraints, since its removal has none. */
   addMember(projection: Projection, isNew: boolean): void {
+    if (this.#isRepeatedMember(projection)) return;
     if (!this.#variants || this.#isFirst(variantOf({ name: projection.name })))
       this.#add(projection, projection.field, '', isNew);
+  }
+
+  #isRepeatedMember({ name: { key } }: Projection): boolean {
+    const isRepeated = this.#members?.has(key) === true;
+    this.#members?.add(key);
+    if (isRepeated) this.#repeated++;
+    return isRepeated;
   }
 
   /** Is it the first resource of the response with this name and these constraints? */

@@ -263,7 +263,11 @@ export class AllRequiredResponses implements Responses, FirstSet {
 
   get hasRemovals(): boolean {
     if (this.#gone.size > 0) return true;
-    return [...this.#of.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);
+    return [...this.#of.globs.values()].some(({ entry, included, lingering }) => {
+      if (!included) return false;
+      for (const key of lingering.keys()) if (!entry.collection.member(key)) return true;
+      return false;
+    });
   }
 
   handleMemberGone(glob: SotwGlob, gone: Member): void {
@@ -348,6 +352,10 @@ export class AllRequiredResponses implements Responses, FirstSet {
     return nextMs;
   }
 
+  get isWithheld(): boolean {
+    return this.#withheld !== undefined;
+  }
+
   handleSent(): void {
     this.#mayHoldMore = false;
   }
@@ -387,7 +395,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const isFirst = !this.#hasSpoken;
     this.#hasSpoken = true;
     // An error alone triggers no response: it is sent with the next change (GRPC 11).
-    if (!found.changed && !isFirst) return undefined;
+    if (!found.changed && !isFirst && !this.#withheld) return undefined;
     const before = this.#takeWithheld(found);
     const { tooLarge, ...set } = wholeContentOf(this.#of);
     // A client that names resources may have dropped them since it acknowledged that version
@@ -461,10 +469,10 @@ export class AllRequiredResponses implements Responses, FirstSet {
       this.#passOn(glob);
     }
     for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
-      glob.lingering.delete(key);
-      if (this.#of.names.has(key)) continue;
       const content = this.#of.limit.admit(projection);
-      if (!content) continue;
+      // Deleted and published again too large: the client keeps what it holds.
+      if (content || this.#of.names.has(key)) glob.lingering.delete(key);
+      if (!content || this.#of.names.has(key)) continue;
       found.changed = true;
       found.bringsNew ||= joinedSeq > glob.sentSeq;
       if (this.#isCluster) found.clusters.push(content);
@@ -506,10 +514,13 @@ export class AllRequiredResponses implements Responses, FirstSet {
       this.#unexplained.add(known);
     }
     this.#gone.clear();
-    for (const { included, lingering } of this.#of.globs.values()) {
+    for (const { entry, included, lingering } of this.#of.globs.values()) {
       if (!included) continue;
-      found.removed += lingering.size;
-      lingering.clear();
+      for (const key of lingering.keys()) {
+        if (entry.collection.member(key)) continue;
+        lingering.delete(key);
+        found.removed++;
+      }
     }
     found.changed ||= found.removed > 0;
   }

@@ -58,6 +58,8 @@ export interface Responses {
   /** @returns the next response, or undefined if there is nothing to send. */
   take(options: TakeOptions): SotwContent | undefined;
   readonly hasRemovals: boolean;
+  /** The last set was too large: it is due again with each change. */
+  readonly isWithheld: boolean;
   /** The response that was taken last was sent. */
   handleSent(): void;
   /** The client unsubscribed a name. */

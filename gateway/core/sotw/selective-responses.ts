@@ -5,7 +5,7 @@
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import { dutyOf } from '../session/holdings.js';
+import { dutyOf, MAYBE_HELD } from '../session/holdings.js';
 import { errorSize, type MessageLimit } from '../session/message-limit.js';
 import { isKnown } from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
@@ -70,6 +70,7 @@ class PartialDraft {
 
 export class SelectiveResponses implements Responses {
   readonly isWhole = false;
+  readonly isWithheld = false;
   readonly holdsFirstSet = (): boolean => false;
   readonly guardedUntilMs = undefined;
   /** A response of these types cannot remove a resource. */
@@ -110,7 +111,9 @@ export class SelectiveResponses implements Responses {
   handleNameLeft(known: SotwName): void {
     const covering = this.#of.coveringOf(known.entry.name);
     // The name was unsubscribed before the collection's content was sent: send it as a member.
-    if (!covering || covering.member.projection.version === known.sent?.version) return;
+    if (!covering) return;
+    const isCurrent = covering.member.projection.version === known.sent?.version;
+    if (isCurrent && known.held !== MAYBE_HELD) return;
     covering.glob.sentSeq = Math.min(covering.glob.sentSeq, covering.member.seq - 1);
     this.#of.globsPending = true;
   }

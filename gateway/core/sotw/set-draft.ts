@@ -1,5 +1,6 @@
 /** The set of listeners or clusters that a client is to hold: what its next response contains. */
 import type { Projection } from '../../../authorities/index.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { Segment } from '../cache/whole-set.js';
 import { countOf, type SotwContent } from './responses.js';
@@ -95,14 +96,17 @@ class SetDraft {
       stay.add(projection);
       one.wasSent = true;
       const isElsewhere =
-        this.#of.names.has(key) ||
-        this.#resources.has(key) ||
-        this.#of.coveringOf(projection.name, isIncluded);
+        this.#of.names.has(key) || this.#resources.has(key) || this.#isInSet(projection.name);
       if (!isElsewhere) {
         this.#lingering++;
         this.#add(projection, projection);
       }
     }
+  }
+
+  #isInSet(name: ResourceName): boolean {
+    const covering = this.#of.coveringOf(name, isIncluded);
+    return covering !== undefined && this.#of.limit.admit(covering.member.projection) !== undefined;
   }
 
   /** @param sent the version that the client holds and is to keep, if any */

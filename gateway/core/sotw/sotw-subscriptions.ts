@@ -496,7 +496,10 @@ export class SotwSubscriptions
 
   /** The first list that is not complete yet. */
   #unansweredList(): SotwGlob | undefined {
-    for (const list of this.#lists) if (!list.entry.collection.complete) return list;
+    for (const list of this.#lists) {
+      const { complete, isDoubted } = list.entry.collection;
+      if (!complete || isDoubted) return list;
+    }
     return undefined;
   }
 
@@ -577,6 +580,7 @@ export class SotwSubscriptions
       glob !== undefined &&
       (!glob.included ||
         entry.collection.members.lastSeq > glob.sentSeq ||
+        this.responses.isWithheld ||
         entry.error !== undefined);
     if (glob && this.#isSettled(entry)) this.unknown.delete(glob);
     // The source was lost before the first response, and returned with less (seed 76313).

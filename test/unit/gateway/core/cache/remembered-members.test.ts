@@ -1,5 +1,6 @@
 /** Goal: remembered members are found in any order, and those that were deleted no more. */
 import t from 'tap';
+import { LOG_START } from '../../../../../gateway/core/cache/change-log.js';
 import { RememberedMembers } from '../../../../../gateway/core/cache/remembered-members.js';
 
 const remembering = (...keys: readonly string[]): RememberedMembers =>
@@ -17,5 +18,14 @@ t.test('a member is found until it is deleted, in whatever order', (t) => {
   t.strictSame(keysOf(members), ['a', 'c']);
   t.equal(members.size, 2);
   t.equal(new RememberedMembers().size, 0);
+  t.end();
+});
+
+t.test('when a member joined is found in portions: until it is known, clients may hold it', (t) => {
+  const keys = Array.from({ length: 1_500 }, (_, at) => `${at}`);
+  const members = remembering(...keys);
+  t.equal(members.joinedSeqOf('none'), LOG_START, 'a thousand were searched');
+  t.equal(members.joinedSeqOf('none'), Infinity, 'all of them');
+  t.equal(members.joinedSeqOf('1499'), 0);
   t.end();
 });

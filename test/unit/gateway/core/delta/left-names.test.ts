@@ -301,3 +301,65 @@ t.test(
     t.end();
   },
 );
+
+t.test('a member of a list and of a glob comes once (ENVOY 9)', (t) => {
+  const list = cds('all').replace('Cluster/', 'ClusterCollection/');
+  const instance = new Instance();
+  const { cache, directory } = instance;
+  const client = instance.connect();
+  directory.put(CDS, cds('g/a'), 'v1');
+  client.subscribe(CDS, cds('g/*'), list);
+  directory.answer();
+  cache.onMemberChanged(nameOf(list), projectionOf(CDS, cds('g/a'), 'v1'));
+  cache.onComplete(CDS, nameOf(list), true);
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Cluster', resources: [cds('g/a')], removed: [] },
+  ]);
+  t.end();
+});
+
+t.test('a member that a list loses is sent again by its glob (invariant 2)', (t) => {
+  const list = cds('all').replace('Cluster/', 'ClusterCollection/');
+  const instance = new Instance();
+  const { cache } = instance;
+  const client = instance.connect();
+  const member = projectionOf(CDS, cds('g/a'), 'v1');
+  const initialVersions = new Map([[cds('g/a'), member.version]]);
+  client.send(request({ typeUrl: CDS, subscribe: [cds('g/*'), list], initialVersions }));
+  cache.onMemberChanged(nameOf(list), member);
+  cache.onComplete(CDS, nameOf(list), true);
+  client.settle();
+  cache.onMemberRemoved(CDS, nameOf(list), member.name);
+  const removed = client.settle().flatMap((one) => one.removed);
+  t.ok(removed.includes(cds('g/a')));
+  cache.onChanged(member);
+  cache.onComplete(CDS, nameOf(cds('g/*')), true);
+  const sent = client.settle().flatMap(({ resources }) => resources.map(({ name }) => name));
+  t.strictSame(sent, [cds('g/a')]);
+  t.end();
+});
+
+t.test(
+  'a route that moved from its glob to its name is removed when it is deleted (ENVOY 4)',
+  (t) => {
+    for (const isDeletedFirst of [false, true]) {
+      const instance = new Instance({ silentAbsentRoutes: true });
+      const { directory } = instance;
+      const client = instance.connect();
+      directory.put(RDS, rds('g/a'), 'v1');
+      client.subscribe(RDS, rds('g/*'));
+      directory.answer();
+      client.settle();
+      if (isDeletedFirst) directory.remove(RDS, rds('g/a'));
+      client.subscribe(RDS, rds('g/a'));
+      client.unsubscribe(RDS, rds('g/*'));
+      if (!isDeletedFirst) directory.remove(RDS, rds('g/a'));
+      directory.answer();
+      t.strictSame(
+        client.settle().flatMap(({ removed }) => removed),
+        [rds('g/a')],
+      );
+    }
+    t.end();
+  },
+);

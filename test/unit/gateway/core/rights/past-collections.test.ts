@@ -76,6 +76,23 @@ t.test(
   },
 );
 
+t.test(
+  'a glob that was revoked while its client was away loses its members also after they came again for another client',
+  (t) => {
+    const { who, instance, directory, client, held, removedAtReturn } = setUp();
+    client.disconnect();
+    instance.advance(LINGER_MS);
+    const other = instance.connect();
+    other.subscribe(CDS, GLOB);
+    directory.answer();
+    other.settle();
+    who.isDenied = true;
+    t.strictSame(removedAtReturn(), [GLOB, cds('x/1'), cds('x/2')]);
+    t.strictSame(held(), []);
+    t.end();
+  },
+);
+
 t.test('a removal that was decided while no client subscribed is told too', (t) => {
   const { who, instance, directory, client, held, removedAtReturn } = setUp();
   client.disconnect();

@@ -250,6 +250,41 @@ t.test('clients keep a resource that was deleted and republished too large', (t)
   t.end();
 });
 
+t.test('clients keep a member that was deleted and republished too large (invariant 3)', (t) => {
+  const { directory, client, instance } = sotw();
+  for (const id of ['g/a', 'g/b', 'g/c']) directory.put(CDS, cds(id), 'v1');
+  client.ask(CDS, cds('g/*'));
+  directory.answer();
+  client.settle();
+  directory.remove(CDS, cds('g/a'));
+  directory.put(CDS, cds('g/a'), LARGE);
+  directory.put(CDS, cds('g/b'), 'v2');
+  t.strictSame(said(client.settle().at(-1)), ['Cluster', 'g/a=v1', 'g/b=v2', 'g/c=v1']);
+  directory.remove(CDS, cds('g/c'));
+  instance.advance(2_000);
+  t.strictSame(said(client.settle().at(-1)), ['Cluster', 'g/a=v1', 'g/b=v2'], 'others go');
+  t.end();
+});
+
+t.test('a withheld set is sent when the resource that is too large goes (GRPC 12)', (t) => {
+  for (const asked of [[cds('g/*')], [cds('g/a'), cds('g/b')]]) {
+    const { directory, client, instance } = sotw();
+    directory.put(CDS, cds('g/a'), LARGE);
+    directory.put(CDS, cds('g/b'), 'v1');
+    client.type(CDS).names = asked;
+    // It may hold an earlier version of g/a.
+    client.send({ typeUrl: CDS, versionInfo: 'of old', names: asked });
+    directory.answer();
+    t.strictSame(client.settle(), []);
+    directory.put(CDS, cds('g/b'), 'v2');
+    t.strictSame(client.settle(), []);
+    directory.remove(CDS, cds('g/a'));
+    instance.advance(2_000);
+    t.strictSame(said(client.settle().at(-1)), ['Cluster', 'g/b=v2']);
+  }
+  t.end();
+});
+
 t.test('a full set contains the last version of a resource that grew too large (GRPC 12)', (t) => {
   const { directory, client, instance } = sotw();
   for (const id of ['a', 'g/b']) directory.put(CDS, cds(id), 'v1');

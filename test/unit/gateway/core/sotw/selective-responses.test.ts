@@ -389,3 +389,24 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'endpoints that changed are sent, although their name was requested meanwhile (ENVOY 5)',
+  (t) => {
+    const instance = new Instance({ chunkBytes: 1 });
+    const client = new SotwClient(instance);
+    const { directory } = instance;
+    directory.put(EDS, eds('g/b'), 'v1');
+    client.ask(EDS, eds('g/*'));
+    directory.answer();
+    client.settle();
+    directory.put(EDS, eds('g/b'), 'v2');
+    directory.put(EDS, eds('g/a'), 'v1');
+    client.ask(EDS, eds('g/b'), eds('g/*'));
+    client.poll();
+    client.ask(EDS, eds('g/*'));
+    const sent = client.settle().flatMap((one) => (said(one) as readonly string[]).slice(1));
+    t.ok(sent.includes('g/b=v2'), sent.join());
+    t.end();
+  },
+);

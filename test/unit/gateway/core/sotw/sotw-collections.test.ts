@@ -266,3 +266,30 @@ t.test(
     t.end();
   },
 );
+
+t.test('a name that moves to a list which the guard doubts stays in the set (GRPC 7)', (t) => {
+  const { client, cache, directory, instance } = setUp();
+  const list = nameOf(listOf(CDS));
+  const remembered = {
+    typeUrl: CDS,
+    glob: list,
+    members: [cds('gone')],
+    removed: [],
+    knownAtMs: 0,
+  };
+  instance.cache.restoreCollections([remembered], 0);
+  for (const id of ['g/a', 'h/b']) directory.put(CDS, cds(id), 'v1');
+  client.ask(CDS, cds('h/b'));
+  directory.answer();
+  client.settle();
+  client.ask(CDS, cds('g/a'), cds('h/b'), listOf(CDS));
+  directory.answer(({ id }) => id === 'g/a');
+  cache.onMemberChanged(list, projectionOf(CDS, cds('g/a'), 'v1'));
+  cache.onComplete(CDS, list, true);
+  t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v1', 'h/b=v1']]);
+  client.ask(CDS, cds('h/*'), listOf(CDS));
+  directory.put(CDS, cds('h/c'), 'v1');
+  directory.answer();
+  t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v1', 'h/b=v1', 'h/c=v1']]);
+  t.end();
+});
