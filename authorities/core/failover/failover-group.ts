@@ -312,6 +312,7 @@ export class FailoverGroup {
     return soonestOf(
       failoverDeadlineMs(this.#failover, facts, this.spec.failover),
       this.#resources.nextDeadlineMs(),
+      this.#withheldUntilMs(),
       kind === 'idle' || kind === 'forced' ? undefined : this.#lingerUntilMs,
     );
   }
@@ -439,15 +440,32 @@ export class FailoverGroup {
       for (const next of passed) {
         const from = this.#failover.active;
         this.#enter(next);
-        if (next.kind === 'idle' || next.active === from) continue;
-        this.#noteSwitched();
-        const move = this.#resources.handleSwitch();
-        this.#switching = { from, to: next.active, atMs: nowMs, move };
-        this.#continueMove(nowMs);
+        if (next.kind !== 'idle' && next.active !== from) this.#beginMove(from, nowMs);
       }
-      if (passed.length === 0) return;
+      if (passed.length === 0) break;
       this.#subscribeNeeded(nowMs);
     }
+    if (nowMs >= this.#withheldUntilMs()) this.#beginMove(this.#failover.active, nowMs);
+  }
+
+  #beginMove(from: number, nowMs: number): void {
+    this.#noteSwitched();
+    const move = this.#resources.handleSwitch();
+    this.#switching = { from, to: this.#failover.active, atMs: nowMs, move };
+    this.#continueMove(nowMs);
+  }
+
+  /**
+   * When the source in use may replace what the group took over: it has returned, and has answered. About what has not
+   * changed since, a resumed delta stream is silent.
+   */
+  #withheldUntilMs(): number {
+    if (!this.#resources.isWithheld) return Infinity;
+    const candidate = this.#candidate(this.#failover.active);
+    const { live, liveSinceMs } = candidate.source.facts();
+    if (!live) return Infinity;
+    const waitMs = this.#isComplete(candidate) ? 0 : this.spec.failover.switchWaitMs;
+    return liveSinceMs + waitMs;
   }
 
   #continueMove(nowMs: number): void {
@@ -463,7 +481,8 @@ export class FailoverGroup {
     const { move, ...switched } = this.#switching;
     this.#switching = undefined;
     this.#takeResourceEvents();
-    this.#events.push({ kind: 'switched', ...switched, ...move.moved });
+    const isSwitch = switched.from !== switched.to;
+    if (isSwitch) this.#events.push({ kind: 'switched', ...switched, ...move.moved });
   }
 
   #enter(next: FailoverState): void {

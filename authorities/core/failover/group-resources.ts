@@ -50,6 +50,7 @@ export class GroupResources {
   readonly #lastKnown: GroupLastKnown<Demand> | undefined;
   /** The last one; undefined: none since the group was idle. */
   #move: Move<Demand> | undefined;
+  #isWithheld = false;
   #events: ResourceEvent[] = [];
 
   /**
@@ -99,6 +100,14 @@ export class GroupResources {
    */
   get isDoubtful(): boolean {
     return this.#served.isAllAdopted && this.#absent.size > 0;
+  }
+
+  /**
+   * The candidate in use has content that it sent before it was lost, and the group serves what it took over instead: clients
+   * may have moved on since (an edit of the map may replace the alternative during an outage).
+   */
+  get isWithheld(): boolean {
+    return this.#isWithheld;
   }
 
   demands(): IterableIterator<Demand> {
@@ -175,8 +184,12 @@ export class GroupResources {
   handleWanted(demand: Demand, nowMs: number): void {
     // The guard of the group that served it before may have held back what the candidate has.
     const isDoubtful = this.#adopted(demand).length > 0;
-    for (const entry of entriesOf(this.#inUse().candidate, demand)) {
-      this.#serveTo(demand, { entry, isDoubtful }, nowMs);
+    const { candidate } = this.#inUse();
+    // A source that is away has what it sent before it was lost: see `isWithheld`.
+    const isOlder = isDoubtful && !candidate.source.facts().live;
+    for (const entry of entriesOf(candidate, demand)) {
+      if (isOlder) this.#isWithheld = true;
+      else this.#serveTo(demand, { entry, isDoubtful }, nowMs);
     }
     if (isDoubtful) this.#judgeAdopted(demand, nowMs);
     this.#tellAnswer(demand, nowMs);
@@ -258,6 +271,7 @@ export class GroupResources {
     this.#wholeWaits.clear();
     this.#lastKnown?.stopRestoration();
     this.#move = undefined;
+    this.#isWithheld = false;
   }
 
   // ---- responses of the candidate in use ----------------------------------------------------
@@ -296,8 +310,13 @@ export class GroupResources {
     this.#tellAnswer(demand, nowMs);
   }
 
-  /** Another candidate is in use now. @returns the move to it, which the caller continues */
+  /**
+   * Another candidate is in use now, or the content of the one in use is no longer withheld.
+   *
+   * @returns the move to it, which the caller continues
+   */
   handleSwitch(): Move<Demand> {
+    this.#isWithheld = false;
     this.#absent.clear();
     this.#wholeWaits.clear();
     const inOrder = this.#demandsInOrder();

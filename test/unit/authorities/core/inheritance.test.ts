@@ -418,3 +418,50 @@ t.test('an old-style name stays until the entry that serves it now has answered'
   }
   t.end();
 });
+
+t.test(
+  'an edit of the alternative during an outage does not bring back what the dead source sent last',
+  (t) => {
+    const withAlternative = (...authority: string[]) =>
+      mapOf({
+        authorities: {
+          cloud: { sources: ['a'], alternatives: authority.map((one) => ({ authority: one })) },
+          edge: { sources: ['b'] },
+          third: { sources: ['c'] },
+        },
+      });
+    for (const isDown of [false, true]) {
+      for (const alternative of [[], ['third']]) {
+        const driver = new FederationDriver(withAlternative('edge'));
+        driver.server('a').set(THING, NAME, 'of a');
+        driver.server('b').set(THING, thing('edge', 'x'), 'of b');
+        driver.server('c').set(THING, thing('third', 'x'), 'of c');
+        const watcher = driver.watching(NAME);
+        driver.advance(60_000);
+        driver.kill('a');
+        driver.advance(60_000);
+        if (isDown) driver.kill('b');
+        driver.advance(60_000);
+        watcher.take();
+        driver.reload(withAlternative(...alternative));
+        driver.advance(60_000);
+        const title = `${isDown ? 'cached' : 'alt'}, then ${alternative.join() || 'none'}`;
+        const isMoved = alternative.length > 0;
+        t.strictSame(watcher.take(), isMoved ? [`changed ${NAME} of c`] : [], title);
+        driver.revive('a');
+        driver.advance(120_000);
+        const group = driver.federation.groups.find(({ spec }) => spec.name === 'cloud');
+        t.match(group?.failover, { kind: 'primary' }, title);
+        // It resumes its stream, and says nothing: its content has not changed.
+        t.strictSame(watcher.take(), [`changed ${NAME} of a`], title);
+        t.equal(group?.activeSource?.name, 'a', title);
+        const switches = driver.takeGroupEvents().filter(({ kind }) => kind === 'switched');
+        t.notOk(
+          switches.some((one) => one.kind === 'switched' && one.from === one.to),
+          title,
+        );
+      }
+    }
+    t.end();
+  },
+);
