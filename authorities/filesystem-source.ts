@@ -32,7 +32,7 @@ export interface FilesystemHandlers {
   onPart(resources: readonly FileResource[]): void;
   /** Not called if nothing is different from the last call. */
   onLoaded(loaded: GoodLoad): void;
-  /** The directory or file does not exist or is not readable. */
+  /** The directory or file does not exist or is not readable, or the directory lost its last file. */
   onUnreadable(): void;
   /** One text per problem, `file:line:column: …`; none: all are mended. The last good state stays in use. */
   onProblems(problems: readonly string[]): void;
@@ -171,8 +171,8 @@ export class FilesystemSource {
   #readingOf(found: Found): Reading {
     if ('problem' in found) return { problems: [found.problem] };
     const isEmptied = found.files.length === 0 && (this.#loaded?.resources.length ?? 0) > 0;
-    if (isEmptied && this.#loaded && found.closed.size === 0) {
-      return { loaded: this.#loaded, problems: [`${this.#spec.path}: ${NO_FILE_LEFT}`] };
+    if (isEmptied && found.closed.size === 0) {
+      return { problems: [`${this.#spec.path}: ${NO_FILE_LEFT}`] };
     }
     const loaded = this.#good.load(found.files, [...found.closed.keys()]);
     return { loaded, problems: [...found.closed.values(), ...loaded.problems] };

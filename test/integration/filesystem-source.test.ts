@@ -28,12 +28,14 @@ interface Watched {
   readonly loaded: (...ids: readonly string[]) => Promise<void>;
   /** Resolves with the first problem, or a later one, that matches. */
   readonly problem: (pattern: RegExp, nth?: number) => Promise<string>;
+  readonly unreadable: () => number;
 }
 
 async function watchDirectory(t: Test, path = ''): Promise<Watched> {
   const root = await mkdtemp(join(tmpdir(), 'tributary-files-'));
   let names: readonly string[] = [];
   const problems: string[] = [];
+  let unreadable = 0;
   const waiting = new Set<() => void>();
   const tell = (): void => {
     for (const check of waiting) check();
@@ -57,7 +59,9 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
         names = resources.map((resource) => resource.name).sort();
         tell();
       },
-      onUnreadable: () => undefined,
+      onUnreadable: () => {
+        unreadable++;
+      },
       onProblems: (texts) => {
         problems.push(...texts);
         tell();
@@ -80,6 +84,7 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
     },
     problem: (pattern, nth = 1) =>
       when(() => problems.filter((text) => pattern.test(text))[nth - 1]),
+    unreadable: () => unreadable,
   };
 }
 
@@ -133,12 +138,12 @@ t.test('a file that is written in place, slowly, never loses its resources', asy
 });
 
 t.test('a directory that loses its last file keeps its content, and says so', async (t) => {
-  const { root, mounted, loaded, problem } = await watchMount(t);
-  await rename(mounted, join(root, 'away'));
-  await mkdir(mounted);
+  const { root, mounted, loaded, problem, unreadable } = await watchMount(t);
+  await rename(join(mounted, 'a.yaml'), join(root, 'a.yaml'));
   t.match(await problem(/no resource file/), /mounted: has no resource file any more/);
   await writeFile(join(mounted, 'b.yaml'), assignment('two'));
   await loaded('two');
+  t.equal(unreadable(), 1, 'so the deletion guard judges what it lacks now');
   await writeFile(join(mounted, 'b.yaml'), '[]');
   await loaded();
 });

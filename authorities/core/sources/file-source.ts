@@ -56,6 +56,8 @@ export class FileSource implements Source {
   #loaded: Loaded = new Map();
   #liveSinceMs: number | undefined;
   #unreadable = false;
+  /** It could not be read after the last load, or had no file: some of its files may still have to be copied into it. */
+  #wasAway = false;
   /** Parts of a load have come, and the load has not. */
   #isLoading = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
@@ -101,10 +103,11 @@ export class FileSource implements Source {
   }
 
   /**
-   * The directory cannot be read at all. If it was read before, its last good state is preferred to
+   * The directory cannot be read at all, or lost its last file. If it was read before, its last good state is preferred to
    * an alternative.
    */
   handleUnreadable(): void {
+    this.#wasAway = true;
     this.#unreadable = this.#liveSinceMs === undefined;
     this.#onInput();
   }
@@ -112,7 +115,7 @@ export class FileSource implements Source {
   /** The new map may give this source other authorities: it checks the resources again. The end of a load does so too. */
   handleMapChanged(nowMs: number): void {
     if (this.#liveSinceMs === undefined || this.#isLoading) return;
-    this.handleLoaded({ ...this.#read, nowMs });
+    this.#take({ ...this.#read, nowMs }, false);
   }
 
   /** The resources of the latest reading that cannot be served. */
@@ -138,7 +141,14 @@ export class FileSource implements Source {
   }
 
   /** @returns the refused resources, and why. */
-  handleLoaded({ nowMs, ...read }: FileLoad): readonly RefusedResource[] {
+  handleLoaded(load: FileLoad): readonly RefusedResource[] {
+    const wasAway = this.#wasAway;
+    this.#wasAway = false;
+    return this.#take(load, wasAway);
+  }
+
+  /** @param isDoubtful what the load lacks may still come: the deletion guard judges it */
+  #take({ nowMs, ...read }: FileLoad, isDoubtful: boolean): readonly RefusedResource[] {
     this.#read = read;
     this.#isLoading = false;
     const { resources } = read;
@@ -160,6 +170,7 @@ export class FileSource implements Source {
     this.#answer(
       types.flatMap((typeUrl) => [...this.contents.subscriptions(typeUrl)]),
       types,
+      isDoubtful,
     );
     return refused;
   }
@@ -223,10 +234,17 @@ export class FileSource implements Source {
     this.#onInput();
   }
 
-  /** @param loaded the types whose old content a load replaces */
-  #answer(subscriptions: SourceSubscription[], loaded: readonly string[] = []): void {
+  /**
+   * @param loaded the types whose old content a load replaces
+   * @param isDoubtful see `SourceChange`
+   */
+  #answer(
+    subscriptions: SourceSubscription[],
+    loaded: readonly string[] = [],
+    isDoubtful = false,
+  ): void {
     this.#answered = subscriptions;
-    this.#answering = this.#answers(subscriptions, loaded);
+    this.#answering = this.#answers(subscriptions, loaded, isDoubtful);
     this.continueResponse();
   }
 
@@ -234,6 +252,7 @@ export class FileSource implements Source {
   *#answers(
     subscriptions: readonly SourceSubscription[],
     loaded: readonly string[],
+    isDoubtful: boolean,
   ): Generator<void> {
     let usedBytes = 0;
     for (const subscription of subscriptions) {
@@ -248,7 +267,7 @@ export class FileSource implements Source {
         usedBytes += ENTRY_COST_BYTES + field.bodyLength;
       }
     }
-    for (const typeUrl of loaded) this.#removeGone(typeUrl);
+    for (const typeUrl of loaded) this.#removeGone(typeUrl, isDoubtful);
     for (const subscription of subscriptions) this.#answerMissing(subscription);
   }
 
@@ -263,11 +282,11 @@ export class FileSource implements Source {
     }
   }
 
-  #removeGone(typeUrl: string): void {
+  #removeGone(typeUrl: string, isDoubtful: boolean): void {
     const loaded = this.#loaded.get(typeUrl);
     for (const { projection } of [...this.contents.entries(typeUrl)]) {
       const isGone = this.#isWhole && !loaded?.has(projection.name.key);
-      if (isGone) this.contents.remove(typeUrl, projection.name, false);
+      if (isGone) this.contents.remove(typeUrl, projection.name, isDoubtful);
     }
   }
 

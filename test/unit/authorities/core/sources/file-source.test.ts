@@ -336,6 +336,30 @@ t.test('a directory that becomes unreadable keeps its last good state, without f
   t.end();
 });
 
+t.test('what a directory lacks when it comes back is judged by the deletion guard', (t) => {
+  for (const isReloaded of [false, true]) {
+    const driver = started();
+    const all = Array.from({ length: 20 }, (_, id) => resource(member(String(id))));
+    load(driver, ...all, resource(a));
+    const watcher = driver.watching(glob, a);
+    driver.federation.handleUnreadable('f', driver.nowMs);
+    driver.pump();
+    if (isReloaded) {
+      const other = { sources: ['f'] };
+      driver.reload(mapOf({ authorities: { cloud: { sources: ['f'] }, other }, paths: ['f'] }));
+    }
+    load(driver, resource(a));
+    driver.advance(30_000);
+    t.equal(watcher.held.size, 21, 'its files are copied one by one');
+    load(driver, ...all.slice(1), resource(a));
+    driver.advance(120_000);
+    t.equal(watcher.held.size, 20, 'a member is not copied');
+    load(driver, resource(a));
+    t.equal(watcher.held.size, 1, 'a directory that was not away since means what it lacks');
+  }
+  t.end();
+});
+
 t.test('a reload that gives a directory another authority serves content already read', (t) => {
   const driver = started();
   load(driver, resource(a), resource(thing('onprem', 'a')));
