@@ -3,8 +3,10 @@
  * Works with or without a running gateway.
  */
 import {
+  answerAt,
   Federation,
   typeOfNamed,
+  type CandidateAnswer,
   type FailoverGroup,
   type FederationView,
   type Hop,
@@ -36,6 +38,8 @@ export interface Explanation {
     /** The name that the gateway requests from this source. */
     readonly asks: string;
     readonly active: boolean;
+    /** What the source has said of the name. */
+    readonly answer: CandidateAnswer;
   })[];
   /** As clients receive it. `source` of a redirected name is `(another name)`, which `hops` shows. */
   readonly served?: { readonly version: string; readonly source: string };
@@ -97,6 +101,7 @@ export function explainName(
       ...candidateRow(candidate, details),
       asks: candidate.mapping.toSource(asked).key,
       active: group.activeSource !== undefined && index === active,
+      answer: answerAt(candidate, { typeUrl, name: asked }),
     })),
     ...(served ? { served } : {}),
     hops: view.hops(typeUrl, name),
@@ -117,15 +122,15 @@ export function servedAs(
   const projection = held ?? own?.projection;
   if (!projection) return undefined;
   const isOwn = own?.projection.version === projection.version;
-  const source = isOwn ? (group.candidates[own.from]?.source.name ?? KEPT_FROM_BEFORE) : ELSEWHERE;
+  const source = isOwn ? (group.candidates[own.from]?.source.name ?? KEPT) : ELSEWHERE;
   return { version: projection.version, source };
 }
 
 /** Shown as the source of content of another name; `hops` shows that name. */
 const ELSEWHERE = '(another name)';
 
-/** Shown as the source of content that a reload of the map took over from the old group. */
-const KEPT_FROM_BEFORE = '(kept from before the map was changed)';
+/** Shown as the source of content on disk, and of content that a reload of the map took over from the old group. */
+const KEPT = '(kept: no source has confirmed it yet)';
 
 /** Explains a name by the map alone. */
 export function explainOffline(map: AuthorityMap, name: ResourceName): Explanation | undefined {

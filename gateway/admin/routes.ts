@@ -101,7 +101,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/explain/<urn>[?as=IDENTITY&address=IP&node_id=ID]',
     meaning:
-      'The sources of a name, and the name that the gateway requests from each; with `as`, whether that client may ask for it.',
+      'The sources of a name, the name that the gateway requests from each, and what each has answered; with `as`, whether that client may ask for it.',
     matches: startsWith('/explain/'),
     handle: explain,
   },

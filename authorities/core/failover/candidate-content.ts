@@ -18,6 +18,30 @@ export function statusAt(
   return source.contents.subscription(typeUrl, mapping.toSource(name))?.status;
 }
 
+/** What a candidate has said of a name, for an operator. */
+export type CandidateAnswer =
+  'sent' | 'rejected' | 'absent' | 'not answered yet' | 'no answer' | 'not requested';
+
+const ANSWERS = {
+  present: 'sent',
+  absent: 'absent',
+  requested: 'not answered yet',
+  timed_out: 'no answer',
+} as const;
+
+/** `rejected`: the gateway cannot use what the source sent last. An earlier version may be served. */
+export function answerAt(
+  { source: { contents }, mapping }: Candidate,
+  { typeUrl, name }: Asked,
+): CandidateAnswer {
+  const asked = mapping.toSource(name);
+  if (!contents.isWanted(typeUrl, asked)) return 'not requested';
+  if (contents.isRejected(typeUrl, asked)) return 'rejected';
+  // A glob without members has its answer, too.
+  const status = asked.isGlob && contents.subscription(typeUrl, asked)?.status;
+  return ANSWERS[status || contents.answerFor(typeUrl, asked)];
+}
+
 /** The resource of a name, or the members of a glob, under the names of the source. */
 export function* entriesOf(
   { source, mapping }: Candidate,

@@ -45,14 +45,15 @@ const problem = (text: string): Html => html`<p role="alert"><b class="bad">${te
 
 function drawn(explanation: Explanation): Html {
   const { candidates, hops } = explanation;
-  const rows = candidates.map(({ source, asks, active, live, lastError }) => [
+  const rows = candidates.map(({ source, asks, active, live, answer, lastError }) => [
     html`<code>${source}</code>`,
     active ? html`<b class="good">in use</b>` : 'not in use',
     live ? 'live' : 'not live',
     html`<code>${asks}</code>`,
+    answer,
     lastError,
   ]);
-  const columns = ['Source', 'Use', 'State', 'The gateway requests', 'Last error'];
+  const columns = ['Source', 'Use', 'State', 'The gateway requests', 'Answer', 'Last error'];
   return html`${pathOf(explanation)}
   ${
     hops.length > 0

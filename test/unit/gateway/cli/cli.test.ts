@@ -233,6 +233,7 @@ t.test('explain calls no source serving that is lost and serves nothing', (t) =>
     active: true,
     live: false,
     tripped: true,
+    answer: 'rejected' as const,
   };
   const explanation: Explanation = {
     name: URN,
@@ -244,7 +245,12 @@ t.test('explain calls no source serving that is lost and serves nothing', (t) =>
     candidates: [source],
     hops: [],
   };
-  t.match(explanationText(explanation, true), '1. one  (not connected, counts as down)');
+  const text = explanationText(explanation, true);
+  t.match(text, '1. one  (not connected, counts as down)');
+  t.match(text, `requested as ${URN}\n       answer: sent, and refused by the gateway`);
+  const ofOther = { ...source, answer: undefined as unknown as 'sent' };
+  const older = explanationText({ ...explanation, candidates: [ofOther] }, true);
+  t.notMatch(older, 'answer', 'a gateway of an older version says nothing');
   const held = { ...explanation, served: { version: 'v', source: 'one' } };
   t.match(explanationText(held, true), '1. one  (serves, not connected, counts as down)');
   t.end();
