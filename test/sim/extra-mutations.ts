@@ -130,7 +130,7 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'resources of a vanished file stay',
     file: 'authorities/core/sources/file-source.ts',
-    from: 'if (isGone) this.contents.remove(typeUrl, projection.name, false);',
+    from: 'if (isGone) this.contents.remove(typeUrl, projection.name, isDoubtful);',
     to: 'if (isGone) continue;',
   },
   {
