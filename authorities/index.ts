@@ -15,7 +15,7 @@ export {
   type FailoverState,
 } from './core/failover/failover.js';
 export type { Candidate } from './core/failover/candidate.js';
-export { answerAt, type CandidateAnswer } from './core/failover/candidate-content.js';
+export { answerAt, type Asked, type CandidateAnswer } from './core/failover/candidate-content.js';
 export type { LastKnown } from './core/failover/last-known.js';
 export type { FailoverGroup, GroupEvent } from './core/failover/failover-group.js';
 export {

@@ -1,5 +1,12 @@
 /** `/authorities`: the failover state, one row per group. */
-import type { Candidate, FailoverGroup, FederationView } from '../../authorities/index.js';
+import {
+  answerAt,
+  type Asked,
+  type Candidate,
+  type CandidateAnswer,
+  type FailoverGroup,
+  type FederationView,
+} from '../../authorities/index.js';
 import type { AuthoritySpec } from '../../config/model.js';
 import { wallTime } from '../clock.js';
 import { groupedBy } from '../grouped-by.js';
@@ -14,6 +21,8 @@ export interface CandidateRow extends SourceDetails {
   readonly live: boolean;
   readonly liveSince?: string;
   readonly tripped: boolean;
+  /** Of `explain`: what the source has said of the name. */
+  readonly answer?: CandidateAnswer;
 }
 
 export interface GroupRow {
@@ -67,7 +76,8 @@ export function groupRows(context: AdminContext): readonly (() => GroupRow)[] {
   return [...rows, ...oldStyle];
 }
 
-export function groupRow(group: FailoverGroup, details: DetailsOf): GroupRow {
+/** @param asked a name of which the row has the answers */
+export function groupRow(group: FailoverGroup, details: DetailsOf, asked?: Asked): GroupRow {
   const { kind, sinceMs, cause, active, target, holdMs, forcedUntilMs } = group.failover;
   return {
     authority: group.spec.name,
@@ -77,7 +87,7 @@ export function groupRow(group: FailoverGroup, details: DetailsOf): GroupRow {
     why: cause,
     active: kind === 'idle' ? nameAt(group, active) : (group.activeSource?.name ?? null),
     ...(target === null ? {} : { target: nameAt(group, target) ?? '' }),
-    candidates: group.candidates.map((candidate) => candidateRow(candidate, details)),
+    candidates: group.candidates.map((candidate) => candidateRow(candidate, details, asked)),
     wanted: group.demandCount,
     served: group.servedCount,
     guarded: group.guardedCount,
@@ -92,8 +102,20 @@ function nameAt(group: FailoverGroup, index: number): string | null {
   return group.candidates[index]?.source.name ?? null;
 }
 
+/** @param asked a name of which the row has the answer */
 export function candidateRow(
-  { source, authority }: Pick<Candidate, 'source' | 'authority'>,
+  candidate: Candidate,
+  details: DetailsOf,
+  asked?: Asked,
+): CandidateRow {
+  const { source, authority } = candidate;
+  const row = sourceRow(source, authority, details);
+  return asked ? { ...row, answer: answerAt(candidate, asked) } : row;
+}
+
+function sourceRow(
+  source: Candidate['source'],
+  authority: string,
   details: DetailsOf,
 ): CandidateRow {
   const { live, liveSinceMs, tripped } = source.facts();
@@ -115,7 +137,7 @@ function unusedRow(
 ): GroupRow {
   const candidates = sources.flatMap((sourceName) => {
     const source = view.source(sourceName);
-    return source ? [candidateRow({ source, authority: name }, details)] : [];
+    return source ? [sourceRow(source, name, details)] : [];
   });
   return {
     authority: name,

@@ -6,7 +6,7 @@ import { oldStyleName } from '../../protos/resource-name.js';
 import { rightsText, type RightsExplanation } from './explain-rights.js';
 import { groupRow, type GroupRow } from './authorities.js';
 import type { DetailsOf } from './source-details.js';
-import { healthWords, troubleLines } from './source-words.js';
+import { answerLines, healthWords, troubleLines } from './source-words.js';
 
 export interface OldStyleExplanation {
   readonly name: string;
@@ -62,7 +62,10 @@ export function explainOldStyle(
     nodeGroups: [...view.nodeGroups.all].map((nodeGroup) => ({
       nodeGroup: nodeGroup.scope,
       ...servedIn(nodeGroup, text, typeUrl),
-      entries: nodeGroup.groupsFor(typeUrl).map((group) => groupRow(group, details)),
+      entries: nodeGroup.groupsFor(typeUrl).map((group) => {
+        const name = oldStyleName(nodeGroup.scope, text);
+        return groupRow(group, details, { typeUrl, name });
+      }),
     })),
   };
 }
@@ -125,7 +128,7 @@ export function oldStyleText(explanation: OldStyleExplanation): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** A source that serves without trouble, or that no client needs, has no line. */
+/** A source that has sent the name and serves without trouble, or that no client needs, has no line. */
 function entryLines({
   group,
   state,
@@ -138,7 +141,8 @@ function entryLines({
   const when = since === undefined ? '' : ` since ${since}`;
   const head = `    ${group.split(' ', 1)[0]} ${state}${when}, from ${active ?? 'no source'}`;
   const sources = candidates.flatMap((candidate, index) => {
-    const troubles = troubleLines(candidate);
+    const hasSaid = candidate.answer !== 'sent' && candidate.answer !== 'not requested';
+    const troubles = [...(hasSaid ? answerLines(candidate) : []), ...troubleLines(candidate)];
     const isPreferred = state === 'alt' && index < serving;
     if (troubles.length === 0 && !isPreferred) return [];
     const until = `, names return to it ${formatDuration(holdMs)} after its connection`;

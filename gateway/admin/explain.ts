@@ -3,10 +3,8 @@
  * Works with or without a running gateway.
  */
 import {
-  answerAt,
   Federation,
   typeOfNamed,
-  type CandidateAnswer,
   type FailoverGroup,
   type FederationView,
   type Hop,
@@ -38,8 +36,6 @@ export interface Explanation {
     /** The name that the gateway requests from this source. */
     readonly asks: string;
     readonly active: boolean;
-    /** What the source has said of the name. */
-    readonly answer: CandidateAnswer;
   })[];
   /** As clients receive it. `source` of a redirected name is `(another name)`, which `hops` shows. */
   readonly served?: { readonly version: string; readonly source: string };
@@ -98,10 +94,9 @@ export function explainName(
     ...(since === undefined ? {} : { since }),
     why,
     candidates: group.candidates.map((candidate, index) => ({
-      ...candidateRow(candidate, details),
+      ...candidateRow(candidate, details, { typeUrl, name: asked }),
       asks: candidate.mapping.toSource(asked).key,
       active: group.activeSource !== undefined && index === active,
-      answer: answerAt(candidate, { typeUrl, name: asked }),
     })),
     ...(served ? { served } : {}),
     hops: view.hops(typeUrl, name),

@@ -1,6 +1,5 @@
 /** The sources of a name and what is served, with or without a running gateway. */
 import { resolve } from 'node:path';
-import type { CandidateAnswer } from '../../authorities/index.js';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { didYouMean } from '../../config/nearest.js';
@@ -21,7 +20,7 @@ import {
 } from '../admin/explain-rights.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { NO_DETAILS } from '../admin/source-details.js';
-import { healthWords, troubleLines } from '../admin/source-words.js';
+import { answerLines, healthWords, troubleLines } from '../admin/source-words.js';
 import { adminTarget, askAdmin, errorOf, queryOf } from './admin-client.js';
 import { type Arguments, EXIT, type ExitCode, type Shell, UsageError } from './command.js';
 import { printed } from './output.js';
@@ -135,15 +134,6 @@ function tell(explanation: Explanation, given: Arguments, shell: Shell, isRunnin
   shell.out(printed(explanation, given, explanationText(explanation, isRunning)));
 }
 
-const ANSWER_WORDS: Readonly<Record<CandidateAnswer, string>> = {
-  sent: 'sent',
-  rejected: 'sent, and refused by the gateway (source_refused in the log says why)',
-  absent: 'there is no such resource',
-  'not answered yet': 'none yet',
-  'no answer': 'none (the wait is over)',
-  'not requested': 'none (the gateway did not request it)',
-};
-
 /** Human-readable form of an explanation. */
 export function explanationText(explanation: Explanation, isRunning: boolean): string {
   const { name, authority, group, state, since, why, served, candidates } = explanation;
@@ -158,7 +148,7 @@ export function explanationText(explanation: Explanation, isRunning: boolean): s
   }
   lines.push('  sources, in order of preference:');
   candidates.forEach((candidate, index) => {
-    const { source, asks, active, live, answer } = candidate;
+    const { source, asks, active, live } = candidate;
     const words = [
       // After the loss of a source, its content is served from the cache, if there is any.
       ...(active && (live || served) ? ['serves'] : []),
@@ -166,10 +156,8 @@ export function explanationText(explanation: Explanation, isRunning: boolean): s
     ];
     const health = isRunning ? `  (${words.join(', ')})` : '';
     lines.push(`    ${index + 1}. ${source}${health}`, `       requested as ${asks}`);
-    // A gateway of another version may send none, or another one.
-    const said = ANSWER_WORDS[answer] as string | undefined;
-    if (isRunning && said !== undefined) lines.push(`       answer: ${said}`);
-    lines.push(...troubleLines(candidate).map((line) => `       ${line}`));
+    const said = isRunning ? answerLines(candidate) : [];
+    lines.push(...[...said, ...troubleLines(candidate)].map((line) => `       ${line}`));
   });
   // A gateway of an older version may not send `hops`.
   for (const { kind, to, problem } of (explanation.hops as typeof explanation.hops | undefined) ??

@@ -73,3 +73,16 @@ t.test('explain of an old-style name: names wait until the primary is stable', (
   ]);
   t.end();
 });
+
+t.test('explain of an old-style name: what a source has said, unless it has sent the name', (t) => {
+  const saying = (answer: CandidateRow['answer']): readonly string[] =>
+    shown({ candidates: [{ ...cloud, ...(answer && { answer }) }] }).slice(1);
+  for (const answer of ['sent', 'not requested', undefined] as const)
+    t.strictSame(saying(answer), []);
+  t.match(saying('rejected'), [
+    '      cloud: connected',
+    /^ {8}answer: sent, and refused by the gateway/,
+  ]);
+  t.strictSame(saying('absent').slice(1), ['        answer: there is no such resource']);
+  t.end();
+});
