@@ -16,7 +16,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { SotwClient } from '../support/sotw-client.js';
 import { until } from '../support/until.js';
 import { bodyOf, CDS, nameIn, xdstpName } from './content.js';
-import { askHeld, PROBE } from './gateway-meter.js';
+import { askHeld, LITTLE_GARBAGE, PROBE } from './gateway-meter.js';
 
 export interface PausedClientsOptions {
   /** Half of them delta, half state of the world. */
@@ -180,6 +180,7 @@ export async function pauseClients(options: PausedClientsOptions): Promise<Pause
       authorities: { [AUTHORITY]: { sources: ['up'] } },
     },
     preload: PROBE,
+    nodeArgs: LITTLE_GARBAGE,
     // A client that does not read answers no ping: it is to be there to the end, also on a slow machine.
     args: ['--client-keepalive-time', '10m'],
   });

@@ -11,7 +11,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { openUnreadStream } from '../support/unread-stream.js';
 import { until } from '../support/until.js';
 import { bodyOf, CDS, xdstpName } from './content.js';
-import { askHeld, PROBE } from './gateway-meter.js';
+import { askHeld, LITTLE_GARBAGE, PROBE } from './gateway-meter.js';
 
 export interface UnreadClientsFigures {
   /** One client has the collection. */
@@ -43,6 +43,7 @@ export async function leaveUnread(clients: number): Promise<UnreadClientsFigures
       authorities: { [AUTHORITY]: { sources: ['up'] } },
     },
     preload: PROBE,
+    nodeArgs: LITTLE_GARBAGE,
     args: ['--client-keepalive-time', '10m'],
   });
   const reader = new DeltaClient({ port: gateway.port });
