@@ -148,12 +148,13 @@ export class FakeDirectory implements ResourceDirectory {
     return projection;
   }
 
-  remove(typeUrl: string, text: string): void {
+  /** @param status the reason of the source (TP3); default: none */
+  remove(typeUrl: string, text: string, status?: RpcStatus): void {
     const name = nameOf(text);
     if (!this.#truth.delete(keyOf(typeUrl, name.key))) return;
     // A glob may know a member from a watch of its name, before its own answer.
     for (const { watcher } of this.#concerned(typeUrl, name, true)) {
-      watcher.onRemoved(typeUrl, name);
+      watcher.onRemoved(typeUrl, name, status);
       this.#noteAnswered(watcher, typeUrl, name);
     }
   }

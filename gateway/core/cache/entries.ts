@@ -12,9 +12,23 @@ import type { Collection, Member } from './collection.js';
 export type NameState =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'present'; readonly projection: Projection }
-  /** `status`: the reason, if the source gave one. `wasHeld`: held here until its source removed it. */
-  | { readonly kind: 'absent'; readonly status?: RpcStatus; readonly wasHeld?: boolean }
+  /** `status`: the reason, if the source gave one. `wasHeld`: held here until its source removed it. `last`: clusters only. */
+  | {
+      readonly kind: 'absent';
+      readonly status?: RpcStatus;
+      readonly wasHeld?: boolean;
+      readonly last?: LastContent;
+    }
   | { readonly kind: 'error'; readonly status: RpcStatus };
+
+/**
+ * What a name had until its source removed it. A state-of-the-world client that was away meanwhile still holds it, and its
+ * routes may need it until they are replaced.
+ */
+export interface LastContent {
+  readonly projection: Projection;
+  readonly removedAtMs: number;
+}
 
 export interface NameEntry {
   readonly typeUrl: string;

@@ -32,6 +32,7 @@ import {
   WAITING,
   type GlobEntry,
   type GlobSubscriber,
+  type LastContent,
   type NameEntry,
   type NameState,
   type NameSubscriber,
@@ -501,12 +502,25 @@ export class ResourceCache implements ResourceWatcher {
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     const held = this.#heldOf(typeUrl, name);
     if (entry) {
-      entry.state = { ...absent(status), wasHeld: held !== undefined };
+      entry.state = {
+        ...absent(status),
+        wasHeld: held !== undefined,
+        ...this.#lastOf(held, status),
+      };
       notifyName(entry);
     }
     if (glob) this.#removeMember(glob, name);
     if (held) this.#forgetEdge(held);
     tellHeld('said');
+  }
+
+  /** A source that gave a reason, such as a lost right, wants the content to go at once. */
+  #lastOf(
+    held: Projection | undefined,
+    status: RpcStatus | undefined,
+  ): { readonly last?: LastContent } {
+    if (held?.typeUrl !== TYPE_URL.cluster || status) return {};
+    return { last: { projection: held, removedAtMs: this.#directory.nowMs } };
   }
 
   onMemberChanged(list: ResourceName, projection: Projection): void {

@@ -35,6 +35,9 @@ interface Findings {
 
 const NOTHING_NEW: Pick<Findings, 'bringsNew' | 'clusters'> = { bringsNew: false, clusters: [] };
 
+/** A client that returns later than this after a removal gets its first set without the resource. Milliseconds. */
+const RETURN_MS = 60_000;
+
 /** The suffix of a gateway's version: the number of resources in the set (GRPC 6). */
 const COUNT = /\.(\d+)$/;
 
@@ -418,11 +421,12 @@ export class AllRequiredResponses implements Responses, FirstSet {
 
   #lookAtName(known: SotwName, found: Findings): void {
     const { state } = known.entry;
+    const last = this.#lastOf(known);
     if (state.kind === 'present') this.#gone.delete(known);
-    else if (known.hadContent && dutyOf(wantedOf(state), known.held) === 'remove') {
+    else if (last || (known.hadContent && dutyOf(wantedOf(state), known.held) === 'remove')) {
       this.#gone.add(known);
     }
-    const content = this.#contentOf(known);
+    const content = this.#contentOf(known) ?? last;
     if (!content) {
       if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
       this.#unexplained.add(known);
@@ -454,6 +458,18 @@ export class AllRequiredResponses implements Responses, FirstSet {
     // The watch of the name may have no result yet where that of a collection has one.
     const covering = isKnown(entry.state) ? undefined : this.#of.coveringOf(entry.name);
     return (covering && this.#of.limit.admit(covering.member.projection)) ?? placeholder;
+  }
+
+  /**
+   * Content that was removed while the client was away. The client's routes may still need it, so it goes as it does for a
+   * client that was not away: after them. A control plane that is silent about names that it lacks costs no call either.
+   */
+  #lastOf({ entry: { state }, mayBeHeld }: SotwName): Projection | undefined {
+    if (this.#hasSpoken || !this.#of.isResuming || !mayBeHeld) return undefined;
+    if (state.kind !== 'absent' || !state.last) return undefined;
+    const { projection, removedAtMs } = state.last;
+    const isLate = this.#of.createdAtMs > removedAtMs + RETURN_MS;
+    return isLate ? undefined : this.#of.limit.admit(projection);
   }
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {

@@ -17,6 +17,8 @@ export interface SotwName {
   asked: string;
   entry: NameEntry;
   readonly sinceMs: number;
+  /** The client may hold it from an earlier stream. */
+  readonly mayBeHeld: boolean;
   /** The content that was sent last and that the client is to hold; undefined: none. */
   sent: Projection | undefined;
   /** Real content was sent: no placeholder may follow. */
@@ -64,13 +66,19 @@ export interface SotwGlob {
 const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'the resource does not exist' };
 
 /** A subscription to one name for which nothing was sent yet. */
-export function newSotwName(entry: NameEntry, asked: string, nowMs: number): SotwName {
+export function newSotwName(
+  entry: NameEntry,
+  asked: string,
+  nowMs: number,
+  mayBeHeld: boolean,
+): SotwName {
   // Use the strings of the entry, which all clients share.
   const { key } = entry.name;
   return {
     asked: asked === key ? key : asked,
     entry,
     sinceMs: nowMs,
+    mayBeHeld,
     sent: undefined,
     hadContent: false,
     placeholder: undefined,

@@ -339,7 +339,7 @@ export class SotwSubscriptions
 
   #addName(name: ResourceName, asked: string, nowMs: number): SotwName {
     const entry = this.#cache.subscribeName(this.typeUrl, name, this, this.#room);
-    const known = newSotwName(entry, spokenName(asked), nowMs);
+    const known = newSotwName(entry, spokenName(asked), nowMs, this.#mayHold);
     // It was sent before as a member of a glob, which the client may be about to unsubscribe.
     const covering = this.coveringOf(name);
     const wasSent = covering?.glob.included && covering.member.joinedSeq <= covering.glob.sentSeq;
