@@ -4,7 +4,9 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../../../authorities/index.js';
 import { ChangeLog, LOG_START, type Sequenced } from './change-log.js';
+import type { LastContent } from './last-contents.js';
 import { RememberedMembers, type RememberedMember } from './remembered-members.js';
+import { SentVersions } from './sent-versions.js';
 import { SetDigest } from './set-digest.js';
 import { WholeSet } from './whole-set.js';
 
@@ -32,6 +34,8 @@ export interface Tombstone extends Sequenced {
   /** Sequence at which the member had joined first; Infinity: before the last subscription or restart. */
   readonly joinedSeq: number;
   readonly removedAtMs: number;
+  /** What it had; undefined: not a cluster, or removed before the last subscription or restart. */
+  readonly last: LastContent | undefined;
 }
 
 export interface TombstoneLimits {
@@ -94,6 +98,7 @@ export class Collection {
   /** The digest has the members up to this place in the order of change. */
   #digestSeq = LOG_START;
   #wholeSet: WholeSet | undefined;
+  #sentVersions: SentVersions | undefined;
   #droppedSeq = LOG_START;
   #sizeAfterPrune = 0;
   #pruneAgainAtMs = 0;
@@ -150,7 +155,7 @@ export class Collection {
   }
 
   /** @returns the removed member as it was, with the place of its last change; undefined: it is not a member. */
-  remove(key: string, nowMs: number): Member | undefined {
+  remove(key: string, nowMs: number, last?: LastContent): Member | undefined {
     const member = this.#membersByKey.get(key);
     if (!member) return undefined;
     const gone = { ...member };
@@ -158,7 +163,7 @@ export class Collection {
     this.#undigest(member);
     this.#wholeSet?.delete(key);
     this.members.drop(member);
-    this.#bury(key, nowMs, member.former?.joinedSeq ?? member.joinedSeq);
+    this.#bury(key, nowMs, member.former?.joinedSeq ?? member.joinedSeq, last);
     return gone;
   }
 
@@ -192,6 +197,33 @@ export class Collection {
   /** The members, encoded for state-of-the-world responses; kept from the first use on. */
   get wholeSet(): WholeSet {
     return (this.#wholeSet ??= new WholeSet(this.members));
+  }
+
+  /**
+   * A set with all members went to a state-of-the-world client.
+   *
+   * @param removed keys of removed members that it has nevertheless
+   */
+  noteSent(version: string, removed: Iterable<string>): void {
+    let removedSeq = this.tombstones.lastSeq;
+    for (const key of removed) {
+      const { seq } = this.#tombstonesByKey.get(key) ?? {};
+      if (seq !== undefined) removedSeq = Math.min(removedSeq, seq - 1);
+    }
+    this.#sentVersions ??= new SentVersions();
+    this.#sentVersions.note(version, removedSeq);
+  }
+
+  /** Is the set with this version among the latest that went out? */
+  hasSent(version: string): boolean {
+    return this.#sentVersions?.placeOf(version) !== undefined;
+  }
+
+  /** Members that were removed after the set with this version went out, as they were then; those that are not forgotten. */
+  *removedSince(version: string): IterableIterator<Projection> {
+    const removedSeq = this.#sentVersions?.placeOf(version);
+    if (removedSeq === undefined) return;
+    for (const { last } of this.tombstones.since(removedSeq)) if (last?.content) yield last.content;
   }
 
   /**
@@ -278,6 +310,7 @@ export class Collection {
     this.#digest = new SetDigest();
     this.#digestSeq = LOG_START;
     this.#wholeSet = undefined;
+    this.#sentVersions = undefined;
     this.complete = false;
     this.proven = false;
     this.isDoubted = false;
@@ -349,10 +382,10 @@ export class Collection {
     return this.#droppedSeq;
   }
 
-  #bury(key: string, nowMs: number, joinedSeq = Infinity): void {
+  #bury(key: string, nowMs: number, joinedSeq = Infinity, last?: LastContent): void {
     // It has a tombstone already, newer than the remembered removal.
     if (this.#tombstonesByKey.has(key)) return;
-    const tombstone: Tombstone = { key, joinedSeq, removedAtMs: nowMs, seq: LOG_START };
+    const tombstone: Tombstone = { key, joinedSeq, removedAtMs: nowMs, last, seq: LOG_START };
     this.#tombstonesByKey.set(key, tombstone);
     this.tombstones.append(tombstone);
     const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;

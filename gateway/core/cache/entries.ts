@@ -7,6 +7,7 @@ import type { RpcStatus } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { NamePayer } from '../quotas/stream-names.js';
 import type { Collection, Member } from './collection.js';
+import type { LastContent } from './last-contents.js';
 
 /** `waiting`: requested upstream, no response yet. */
 export type NameState =
@@ -20,15 +21,6 @@ export type NameState =
       readonly last?: LastContent;
     }
   | { readonly kind: 'error'; readonly status: RpcStatus };
-
-/**
- * What a name had until its source removed it. A state-of-the-world client that was away meanwhile still holds it, and its
- * routes may need it until they are replaced.
- */
-export interface LastContent {
-  readonly projection: Projection;
-  readonly removedAtMs: number;
-}
 
 export interface NameEntry {
   readonly typeUrl: string;

@@ -21,6 +21,7 @@ import { LOG_START } from './change-log.js';
 import { ClusterEdges } from './cluster-edges.js';
 import { DormantCollections } from './dormant-collections.js';
 import { DepartedMembers } from './departed-members.js';
+import { LastContents, type LastContent } from './last-contents.js';
 import { Lingering, type Parted, type Parting } from './lingering.js';
 import { MissingNames, type HeldBack } from './missing-names.js';
 import type { NamePayer } from '../quotas/stream-names.js';
@@ -32,7 +33,6 @@ import {
   WAITING,
   type GlobEntry,
   type GlobSubscriber,
-  type LastContent,
   type NameEntry,
   type NameState,
   type NameSubscriber,
@@ -129,6 +129,7 @@ export class ResourceCache implements ResourceWatcher {
   #collectionChanges = 0;
   readonly #edges = new ClusterEdges();
   readonly #departed = new DepartedMembers();
+  readonly #lasts = new LastContents();
   /** Entries without subscribers. */
   readonly #lingering: Lingering<NameEntry | GlobEntry>;
   readonly #missing: MissingNames<GlobEntry>;
@@ -366,7 +367,7 @@ export class ResourceCache implements ResourceWatcher {
 
   nextDeadlineMs(): number | undefined {
     if (!this.#departed.isEmpty) return this.#directory.nowMs;
-    return soonestOf(this.#lingering.nextMs, this.#missing.nextDeadlineMs());
+    return soonestOf(this.#lingering.nextMs, this.#missing.nextDeadlineMs(), this.#lasts.nextMs);
   }
 
   /** @returns whether more is due: call it again in the next turn */
@@ -375,6 +376,7 @@ export class ResourceCache implements ResourceWatcher {
     const dropped = this.#dropDue(nowMs);
     this.#collectionChanges += this.#dormant.forgetDue(nowMs);
     this.#forgetDeparted();
+    this.#lasts.forgetDue(nowMs);
     return isMissingMore || dropped === MAX_DROPPED || !this.#departed.isEmpty;
   }
 
@@ -489,8 +491,8 @@ export class ResourceCache implements ResourceWatcher {
     notifyGlob(glob);
   }
 
-  #removeMember(glob: GlobEntry, name: ResourceName): void {
-    const gone = glob.collection.remove(name.key, this.#directory.nowMs);
+  #removeMember(glob: GlobEntry, name: ResourceName, last: LastContent | undefined): void {
+    const gone = glob.collection.remove(name.key, this.#directory.nowMs, last);
     if (!gone) return;
     this.#collectionChanges++;
     notifyGlob(glob, gone);
@@ -501,26 +503,20 @@ export class ResourceCache implements ResourceWatcher {
     const entry = this.#names.get(typeUrl, name.key);
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     const held = this.#heldOf(typeUrl, name);
+    // A source that gave a reason, such as a lost right, wants the content to go at once.
+    const last = status ? undefined : this.#lastOf(held);
     if (entry) {
-      entry.state = {
-        ...absent(status),
-        wasHeld: held !== undefined,
-        ...this.#lastOf(held, status),
-      };
+      entry.state = { ...absent(status), wasHeld: held !== undefined, ...(last && { last }) };
       notifyName(entry);
     }
-    if (glob) this.#removeMember(glob, name);
+    if (glob) this.#removeMember(glob, name, last);
     if (held) this.#forgetEdge(held);
     tellHeld('said');
   }
 
-  /** A source that gave a reason, such as a lost right, wants the content to go at once. */
-  #lastOf(
-    held: Projection | undefined,
-    status: RpcStatus | undefined,
-  ): { readonly last?: LastContent } {
-    if (held?.typeUrl !== TYPE_URL.cluster || status) return {};
-    return { last: { projection: held, removedAtMs: this.#directory.nowMs } };
+  #lastOf(held: Projection | undefined): LastContent | undefined {
+    if (held?.typeUrl !== TYPE_URL.cluster) return undefined;
+    return this.#lasts.keep(held, this.#directory.nowMs);
   }
 
   onMemberChanged(list: ResourceName, projection: Projection): void {
@@ -537,7 +533,7 @@ export class ResourceCache implements ResourceWatcher {
     const entry = this.#globs.get(typeUrl, list.key);
     const held = entry?.collection.member(name.key)?.projection;
     const tellHeld = this.#watchHeld(typeUrl, name);
-    if (entry) this.#removeMember(entry, name);
+    if (entry) this.#removeMember(entry, name, this.#lastOf(held));
     if (held) this.#forgetEdge(held);
     tellHeld('said');
   }

@@ -35,9 +35,6 @@ interface Findings {
 
 const NOTHING_NEW: Pick<Findings, 'bringsNew' | 'clusters'> = { bringsNew: false, clusters: [] };
 
-/** A client that returns later than this after a removal gets its first set without the resource. Milliseconds. */
-const RETURN_MS = 60_000;
-
 /** The suffix of a gateway's version: the number of resources in the set (GRPC 6). */
 const COUNT = /\.(\d+)$/;
 
@@ -186,14 +183,16 @@ export class AllRequiredResponses implements Responses, FirstSet {
 
   /**
    * A version tells how many resources the client holds, but not which collections they belong to.
-   * So each empty collection counts as having lost all that are missing.
+   * So each empty collection counts as having lost all that are missing. If this process sent the version, nothing is lost: it
+   * has seen, and judged, each removal since.
    */
   #lossesOfGlobs(): readonly SetLoss[] {
-    const { typeUrl } = this.#of;
+    const { typeUrl, resumedVersion } = this.#of;
     const entries = [...this.#of.globs.values()].map(({ entry }) => entry);
     // The version counts the members of a collection that the client may no longer ask for.
     if (entries.some(({ denial }) => denial)) return [];
     const globs = entries.map(({ collection }) => collection);
+    if (globs.every((collection) => collection.hasSent(resumedVersion))) return [];
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
     // A name without content may never have had any, so it may not be one of them (seed 12159). A member that is subscribed by
     // its name too counts once (seed 25423).
@@ -359,8 +358,12 @@ export class AllRequiredResponses implements Responses, FirstSet {
     return this.#withheld !== undefined;
   }
 
-  handleSent(): void {
+  handleSent(versionInfo: string): void {
     this.#mayHoldMore = false;
+    if (!this.#isCluster) return;
+    for (const { entry, included, lingering } of this.#of.globs.values()) {
+      if (included) entry.collection.noteSent(versionInfo, lingering.keys());
+    }
   }
 
   /** The response was not sent because it is too large: its contents are still due. */
@@ -465,11 +468,24 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * client that was not away: after them. A control plane that is silent about names that it lacks costs no call either.
    */
   #lastOf({ entry: { state }, mayBeHeld }: SotwName): Projection | undefined {
-    if (this.#hasSpoken || !this.#of.isResuming || !mayBeHeld) return undefined;
-    if (state.kind !== 'absent' || !state.last) return undefined;
-    const { projection, removedAtMs } = state.last;
-    const isLate = this.#of.createdAtMs > removedAtMs + RETURN_MS;
-    return isLate ? undefined : this.#of.limit.admit(projection);
+    if (!this.#isReturn || !mayBeHeld || state.kind !== 'absent') return undefined;
+    const { content } = state.last ?? {};
+    return content && this.#of.limit.admit(content);
+  }
+
+  /** The same for members of a collection. An Envoy waits 15 s for the endpoints of a cluster that it did not hold. */
+  #keepRemoved({ entry: { collection }, mayBeHeld, lingering }: SotwGlob): void {
+    if (!this.#isReturn || !mayBeHeld) return;
+    for (const content of collection.removedSince(this.#of.resumedVersion)) {
+      const { key } = content.name;
+      const projection = this.#of.names.has(key) ? undefined : this.#of.limit.admit(content);
+      if (projection) lingering.set(key, { projection, wasSent: false });
+    }
+  }
+
+  /** Is the next set the first one of a client that was away? */
+  get #isReturn(): boolean {
+    return this.#of.isResuming && !this.#hasSpoken;
   }
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {
@@ -482,6 +498,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     }
     if (!glob.included) {
       found.changed = true;
+      this.#keepRemoved(glob);
       this.#passOn(glob);
     }
     for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {

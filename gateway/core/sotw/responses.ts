@@ -61,7 +61,7 @@ export interface Responses {
   /** The last set was too large: it is due again with each change. */
   readonly isWithheld: boolean;
   /** The response that was taken last was sent. */
-  handleSent(): void;
+  handleSent(versionInfo: string): void;
   /** The client unsubscribed a name. */
   handleNameLeft(known: SotwName): void;
   /** The client unsubscribed a glob. */

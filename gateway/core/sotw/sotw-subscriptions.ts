@@ -233,9 +233,9 @@ export class SotwSubscriptions
     return this.unacknowledged.sinceMs;
   }
 
-  handleSent(nonce: string, { bringsNew }: SotwContent, nowMs: number): void {
+  handleSent(nonce: string, { bringsNew, versionInfo }: SotwContent, nowMs: number): void {
     this.unacknowledged.handleSent(nonce, bringsNew, false, nowMs);
-    this.responses.handleSent();
+    this.responses.handleSent(versionInfo);
   }
 
   /**
