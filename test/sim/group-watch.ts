@@ -87,9 +87,11 @@ export class GroupWatch {
     nowMs: number,
   ): void {
     const { source } = candidates[failover.target ?? 0]!;
-    const { live, wellSinceMs } = source.facts();
+    const { live, lostSinceMs, wellSinceMs } = source.facts();
     const failedMs = this.#failedMs.get(`${instance} ${source.id}`) ?? -Infinity;
-    const wellMs = live ? nowMs - Math.max(wellSinceMs ?? nowMs, failedMs) : 0;
+    // Its stream may have ended for its age since the event, in the same instant (seed 409490).
+    const wellMs =
+      live || lostSinceMs === nowMs ? nowMs - Math.max(wellSinceMs ?? nowMs, failedMs) : 0;
     // The group may have moved on since the event.
     if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
     throw new Violation('7', `${key} fails back to a source that is well for ${wellMs} ms`);
