@@ -102,12 +102,14 @@ export class AbsentNames {
    */
   takeDue(nowMs: number): DueRemovals {
     const { inUse, failover, served, room } = this.#options;
-    const { isMidResponse, isComparing } = inUse().candidate.source;
-    if (isMidResponse === true || isComparing === true) return NOTHING_DUE;
+    const { source } = inUse().candidate;
+    if (source.isMidResponse === true || source.isComparing === true) return NOTHING_DUE;
+    const { wellSinceMs } = source.facts();
     const open = {
       isOpen: (held: HeldName) => this.#isOpen(held),
       undecided: (openCount: number) => Math.max(0, this.#lackingCount() - openCount),
       againAtMs: nowMs + failover.switchWaitMs,
+      guardedUntilMs: (wellSinceMs ?? nowMs) + failover.deletionGuard.waitMs,
       confirmsNone: (typeUrl: string) => this.#confirmsNone(typeUrl),
     };
     return this.#removals.takeDue(() => served.count, nowMs, open, room);

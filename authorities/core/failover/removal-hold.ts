@@ -57,6 +57,11 @@ export interface StillOpen<Name extends { readonly key: string }> {
   readonly undecided?: (open: number) => number;
   /** When to check open names again. */
   readonly againAtMs: number;
+  /**
+   * What the guard holds back is not removed before: the source failed meanwhile, and has just started again. Default: no
+   * such time.
+   */
+  readonly guardedUntilMs?: number;
   /** Has the source confirmed no name of this type, apart from those held back? Then any removal triggers the guard. Default: no. */
   readonly confirmsNone?: (typeUrl: string) => boolean;
 }
@@ -189,6 +194,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
       const next = review.left.next();
       if (next.done === true) return true;
       const held = next.value;
+      const { guardedUntilMs = held.dueMs } = open;
+      if (held.state === 'guarded') held.dueMs = Math.max(held.dueMs, guardedUntilMs);
       const isDue = held.dueMs <= nowMs;
       // Also what the guard held back: its source may have been lost since.
       const isOpen = (held.state === 'fresh' || isDue) && open.isOpen(held);

@@ -236,6 +236,31 @@ t.test('deletion guard: names that a new stream has not answered stay when the w
   t.end();
 });
 
+t.test(
+  'deletion guard: a source that failed during the wait, and returns without the names, has started again: so does the wait (seed 410808)',
+  (t) => {
+    const { driver, watcher } = resyncWithout(22, 11, { alternatives: [] });
+    driver.advance(20_000);
+    driver.kill('c');
+    driver.advance(30_000);
+    driver.revive('c');
+    driver.advance(40_000);
+    t.equal(watcher.held.size, 22, 'the first wait is over');
+    driver.advance(60_000);
+    t.equal(watcher.held.size, 11);
+    t.end();
+  },
+);
+
+t.test('deletion guard: a stream that ends for its age does not begin the wait again', (t) => {
+  const { driver, watcher } = resyncWithout(22, 11);
+  driver.advance(40_000);
+  driver.cut('c');
+  driver.advance(21_000);
+  t.equal(watcher.held.size, 11);
+  t.end();
+});
+
 t.test('deletion guard with `keep`: the names it held back stay', (t) => {
   const deletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then: 'keep' } as const;
   const { driver, watcher } = resyncWithout(22, 11, { failover: { deletionGuard } });
