@@ -160,4 +160,35 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     from: 'if (isDue && known.held !== NOT_HELD) known.held = MAYBE_HELD;',
     to: '',
   },
+  {
+    title: 'sotw: a cluster that was removed while its client was away goes before its routes',
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
+    from: 'return content && this.#of.limit.admit(content);',
+    to: 'return undefined;',
+    unitTest: {
+      file: 'test/unit/gateway/core/sotw/removed-while-away.test.ts',
+      title: 'it goes a second later if nothing replaces it (GRPC 9)',
+    },
+  },
+  {
+    title: 'sotw: so does a member of a collection',
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
+    from: 'this.#keepRemoved(glob);',
+    to: '',
+    unitTest: {
+      file: 'test/unit/gateway/core/sotw/removed-while-away.test.ts',
+      title:
+        'a member that was removed while its client was away goes after the route was replaced (GRPC 9)',
+    },
+  },
+  {
+    title: 'sotw: a member that its client knows to be gone comes back',
+    file: `${GATEWAY}/cache/sent-versions.ts`,
+    from: 'this.#places.set(version, removedSeq);',
+    to: 'this.#places.set(version, -1);',
+    unitTest: {
+      file: 'test/unit/gateway/core/sotw/removed-while-away.test.ts',
+      title: 'a member that a client knows to be gone does not come back (ENVOY 6)',
+    },
+  },
 ];

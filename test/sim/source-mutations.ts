@@ -337,11 +337,22 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'the deletion guard judges in the middle of a response',
     file: 'authorities/core/failover/absent-names.ts',
-    from: 'isMidResponse === true || isComparing === true',
-    to: 'isComparing === true',
+    from: 'source.isMidResponse === true || source.isComparing === true',
+    to: 'source.isComparing === true',
     unitTest: {
       file: 'test/unit/authorities/core/failover/open-removals.test.ts',
       title: 'a removal that is due waits while a response of its source is read',
+    },
+  },
+  {
+    title: 'the deletion guard does not wait again for a source that has started again',
+    file: 'authorities/core/failover/absent-names.ts',
+    from: 'guardedUntilMs: (wellSinceMs ?? nowMs) + failover.deletionGuard.waitMs,',
+    to: '',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
+      title:
+        'deletion guard: a source that failed during the wait, and returns without the names, has started again: so does the wait (seed 410808)',
     },
   },
   {
