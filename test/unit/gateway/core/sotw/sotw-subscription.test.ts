@@ -20,7 +20,12 @@ const unavailable = { code: STATUS_CODE.unavailable, message: 'no source' };
 const denied = { code: STATUS_CODE.permissionDenied, message: 'not yours' };
 
 const nameIn = (state: NameState) =>
-  newSotwName({ typeUrl: CDS, name, subscribers: new Set(), payer: undefined, state }, 'a', 0, false);
+  newSotwName(
+    { typeUrl: CDS, name, subscribers: new Set(), payer: undefined, state },
+    'a',
+    0,
+    false,
+  );
 const newGlob = () => {
   const collection = new Collection(glob, { tombstoneMaxAgeMs: 1, tombstonesPerCollection: 1 });
   const subscribers = new Set<never>();
