@@ -76,7 +76,7 @@ export function groupRows(context: AdminContext): readonly (() => GroupRow)[] {
   return [...rows, ...oldStyle];
 }
 
-/** @param asked a name of which the row has the answers */
+/** @param asked the row says what each source has answered for this name; default: the row has no answers */
 export function groupRow(group: FailoverGroup, details: DetailsOf, asked?: Asked): GroupRow {
   const { kind, sinceMs, cause, active, target, holdMs, forcedUntilMs } = group.failover;
   return {
@@ -102,7 +102,7 @@ function nameAt(group: FailoverGroup, index: number): string | null {
   return group.candidates[index]?.source.name ?? null;
 }
 
-/** @param asked a name of which the row has the answer */
+/** @param asked the row says what the source has answered for this name; default: the row has no answer */
 export function candidateRow(
   candidate: Candidate,
   details: DetailsOf,

@@ -58,8 +58,8 @@ export interface StillOpen<Name extends { readonly key: string }> {
   /** When to check open names again. */
   readonly againAtMs: number;
   /**
-   * What the guard holds back is not removed before: the source failed meanwhile, and has just started again. Default: no
-   * such time.
+   * Nothing that the guard holds back is removed before this time: the source may have failed and started again meanwhile.
+   * Default: no such time.
    */
   readonly guardedUntilMs?: number;
   /** Has the source confirmed no name of this type, apart from those held back? Then any removal triggers the guard. Default: no. */

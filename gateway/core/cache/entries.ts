@@ -13,7 +13,7 @@ import type { LastContent } from './last-contents.js';
 export type NameState =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'present'; readonly projection: Projection }
-  /** `status`: the reason, if the source gave one. `wasHeld`: held here until its source removed it. `last`: clusters only. */
+  /** `status`: the reason, if the source gave one. `wasHeld`: held here until its source removed it. `last`: what a cluster had. */
   | {
       readonly kind: 'absent';
       readonly status?: RpcStatus;

@@ -4,11 +4,16 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { ChangeLog, LOG_START, type Sequenced } from './change-log.js';
+import { sizeInMessage } from './message-size.js';
 
 /** Clients come back within seconds, most of them. Milliseconds. */
 const KEPT_MS = 60_000;
-/** The oldest are forgotten above this. A count. */
+/**
+ * The oldest are forgotten above these. The quota of their source counts them no more, so a source that replaces large clusters
+ * again and again would fill the memory. A count, and bytes.
+ */
 const MOST = 10_000;
+const MOST_BYTES = 16 * 1_024 * 1_024;
 
 export interface LastContent {
   /** Undefined: forgotten. */
@@ -17,16 +22,20 @@ export interface LastContent {
 
 interface Kept extends Sequenced {
   content: Projection | undefined;
+  readonly bytes: number;
   readonly untilMs: number;
 }
 
 export class LastContents {
   readonly #kept = new ChangeLog<Kept>();
+  #bytes = 0;
 
   keep(content: Projection, nowMs: number): LastContent {
-    const kept: Kept = { content, untilMs: nowMs + KEPT_MS, seq: LOG_START };
+    const bytes = sizeInMessage(content);
+    const kept: Kept = { content, bytes, untilMs: nowMs + KEPT_MS, seq: LOG_START };
     this.#kept.append(kept);
-    this.#forgetWhile(() => this.#kept.size > MOST);
+    this.#bytes += bytes;
+    this.#forgetWhile(() => this.#kept.size > MOST || this.#bytes > MOST_BYTES);
     return kept;
   }
 
@@ -43,6 +52,7 @@ export class LastContents {
     let oldest = this.#kept.oldest();
     while (oldest && isDue(oldest)) {
       oldest.content = undefined;
+      this.#bytes -= oldest.bytes;
       this.#kept.drop(oldest);
       oldest = this.#kept.oldest();
     }

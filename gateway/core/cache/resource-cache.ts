@@ -504,7 +504,7 @@ export class ResourceCache implements ResourceWatcher {
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     const held = this.#heldOf(typeUrl, name);
     // A source that gave a reason, such as a lost right, wants the content to go at once.
-    const last = status ? undefined : this.#lastOf(held);
+    const last = status ? undefined : this.#keepLast(held);
     if (entry) {
       entry.state = { ...absent(status), wasHeld: held !== undefined, ...(last && { last }) };
       notifyName(entry);
@@ -514,7 +514,7 @@ export class ResourceCache implements ResourceWatcher {
     tellHeld('said');
   }
 
-  #lastOf(held: Projection | undefined): LastContent | undefined {
+  #keepLast(held: Projection | undefined): LastContent | undefined {
     if (held?.typeUrl !== TYPE_URL.cluster) return undefined;
     return this.#lasts.keep(held, this.#directory.nowMs);
   }
@@ -533,7 +533,7 @@ export class ResourceCache implements ResourceWatcher {
     const entry = this.#globs.get(typeUrl, list.key);
     const held = entry?.collection.member(name.key)?.projection;
     const tellHeld = this.#watchHeld(typeUrl, name);
-    if (entry) this.#removeMember(entry, name, this.#lastOf(held));
+    if (entry) this.#removeMember(entry, name, this.#keepLast(held));
     if (held) this.#forgetEdge(held);
     tellHeld('said');
   }

@@ -1,6 +1,6 @@
 /**
- * The latest versions of sets that went to state-of-the-world clients, and for each the place in the removals of a collection: what
- * was removed after it, a client that returns with this version holds.
+ * The latest versions of sets that went to state-of-the-world clients, each with a place in the removals of a collection. A client
+ * that returns with such a version still holds what was removed after that place.
  */
 
 /** A client that missed more changes than that gets its set without the removed members. A count. */

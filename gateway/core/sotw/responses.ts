@@ -60,7 +60,7 @@ export interface Responses {
   readonly hasRemovals: boolean;
   /** The last set was too large: it is due again with each change. */
   readonly isWithheld: boolean;
-  /** The response that was taken last was sent. */
+  /** The response that was taken last was sent, with this version. */
   handleSent(versionInfo: string): void;
   /** The client unsubscribed a name. */
   handleNameLeft(known: SotwName): void;
