@@ -156,6 +156,11 @@ export class FederatedClient {
     return this.#federation.isCurrent(typeUrl, name);
   }
 
+  /** When the deletion guard lets held-back names of this collection go at the earliest: its source may have failed meanwhile. */
+  guardedUntilMs(typeUrl: string, name: ResourceName): number {
+    return this.#federation.guardedUntilMs(typeUrl, name, this.nowMs);
+  }
+
   /** Are the primary sources of this name live, and has none of them sent the name or an error for it? */
   isSilentAbout(typeUrl: string, name: ResourceName): boolean {
     return this.#federation.isSilentAbout(typeUrl, name);

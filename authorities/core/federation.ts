@@ -318,6 +318,21 @@ export class Federation {
     return this.#groupsWatching(typeUrl, name).every((one) => one.isCurrent(typeUrl, name));
   }
 
+  /**
+   * No name of this watched glob or list that the deletion guard holds back is removed before this time: a primary source that
+   * failed meanwhile has just started again.
+   */
+  guardedUntilMs(typeUrl: string, name: ResourceName, nowMs: number): number {
+    const list = this.#lists.isOurs(typeUrl, name)
+      ? TYPE_URL_PREFIX + name.resourceType
+      : undefined;
+    const wellSinceMs = this.#groupsWatching(list ?? typeUrl, name).map(
+      (group) => group.primaryWellSinceMs ?? nowMs,
+    );
+    const { deletionGuard } = this.removalPolicyOf(typeUrl, name);
+    return Math.max(...wellSinceMs) + deletionGuard.waitMs;
+  }
+
   /** Is this very name or glob watched? */
   isWatched(typeUrl: string, name: ResourceName): boolean {
     return this.#watches.get(typeUrl, name.key) !== undefined;

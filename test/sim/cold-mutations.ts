@@ -81,6 +81,38 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title:
+      'cold: the guard of names in the state file does not wait again for a source that has started again',
+    file: `${GATEWAY}/cache/missing-names.ts`,
+    from: 'guardedUntilMs(typeUrl, glob),',
+    to: '-Infinity,',
+    unitTest: {
+      file: 'test/unit/gateway/core/cache/missing-names.test.ts',
+      title: 'the guard waits anew for a source that failed during its wait (seed 410808)',
+    },
+  },
+  {
+    title:
+      'cold: the guard of claimed names does not wait again for a source that has started again',
+    file: `${GATEWAY}/delta/claims.ts`,
+    from: 'subscriptions.claimGuardedUntilMs(key)',
+    to: '-Infinity',
+    unitTest: {
+      file: 'test/unit/gateway/core/delta/cold-delta.test.ts',
+      title: 'the guard waits anew for a source that failed during its wait (seed 410808)',
+    },
+  },
+  {
+    title: 'cold: the guard of a first set does not wait again for a source that has started again',
+    file: `${GATEWAY}/sotw/set-losses.ts`,
+    from: 'this.#cache.guardedUntilMs(typeUrl, sample)',
+    to: '-Infinity',
+    unitTest: {
+      file: 'test/unit/gateway/core/sotw/set-losses.test.ts',
+      title: 'the guard waits anew for a source that failed during its wait (seed 410808)',
+    },
+  },
+  {
     title: 'cold: a name in the state file that is absent counts as removed',
     file: `${GATEWAY}/cache/resource-cache.ts`,
     from: 'this.#missing.add(entry, missing, policy, this.#directory.nowMs);',

@@ -24,6 +24,7 @@ import type { StreamSession } from '../../gateway/core/session/stream-session.js
 import { streamProtocols } from '../../gateway/clients/stream-protocols.js';
 import { wholeOf } from '../../protos/discovery-fields.js';
 import { encodeNode } from '../../protos/node-codec.js';
+import type { ResourceName } from '../../protos/resource-name.js';
 import {
   decodeCollections,
   encodeCollections,
@@ -139,6 +140,8 @@ export class Instance {
         this.federation.unwatch(typeUrl, asked, watcher, this.nowMs, leftMs);
       },
       isCurrent: this.federation.isCurrent.bind(this.federation),
+      guardedUntilMs: (typeUrl: string, name: ResourceName) =>
+        this.federation.guardedUntilMs(typeUrl, name, this.nowMs),
       isSilentAbout: this.federation.isSilentAbout.bind(this.federation),
       removalPolicyOf: this.federation.removalPolicyOf.bind(this.federation),
     };

@@ -347,7 +347,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'the deletion guard does not wait again for a source that has started again',
     file: 'authorities/core/failover/absent-names.ts',
-    from: 'guardedUntilMs: (wellSinceMs ?? nowMs) + failover.deletionGuard.waitMs,',
+    from: 'guardedUntilMs: () => (wellSinceMs ?? nowMs) + failover.deletionGuard.waitMs,',
     to: '',
     unitTest: {
       file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',

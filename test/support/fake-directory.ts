@@ -89,6 +89,13 @@ export class FakeDirectory implements ResourceDirectory {
     return !this.isAway && !this.#failed.has(keyOf(typeUrl, key));
   }
 
+  /** The sources failed, and have been well again since then. */
+  wellSinceMs = 0;
+
+  guardedUntilMs(): number {
+    return this.wellSinceMs + this.removalPolicy.deletionGuard.waitMs;
+  }
+
   isSilentAbout(_typeUrl: string, { key }: ResourceName): boolean {
     return !this.isAway && !this.undecided.has(key);
   }

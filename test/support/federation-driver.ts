@@ -288,6 +288,7 @@ export class FederationDriver {
         federation.unwatch(typeUrl, name, watcher, nowMs(), leftMs);
       },
       isCurrent: (typeUrl, name) => federation.isCurrent(typeUrl, name),
+      guardedUntilMs: (typeUrl, name) => federation.guardedUntilMs(typeUrl, name, nowMs()),
       isSilentAbout: (typeUrl, name) => federation.isSilentAbout(typeUrl, name),
       removalPolicyOf: (typeUrl, name) => federation.removalPolicyOf(typeUrl, name),
     };

@@ -109,7 +109,7 @@ export class AbsentNames {
       isOpen: (held: HeldName) => this.#isOpen(held),
       undecided: (openCount: number) => Math.max(0, this.#lackingCount() - openCount),
       againAtMs: nowMs + failover.switchWaitMs,
-      guardedUntilMs: (wellSinceMs ?? nowMs) + failover.deletionGuard.waitMs,
+      guardedUntilMs: () => (wellSinceMs ?? nowMs) + failover.deletionGuard.waitMs,
       confirmsNone: (typeUrl: string) => this.#confirmsNone(typeUrl),
     };
     return this.#removals.takeDue(() => served.count, nowMs, open, room);

@@ -233,6 +233,11 @@ export class FailoverGroup {
     return isSilent && this.#isPrimaryLive(typeUrl, name);
   }
 
+  /** Since when the primary has been well; null: it is not. */
+  get primaryWellSinceMs(): number | null {
+    return this.#candidate(0).source.facts().wellSinceMs;
+  }
+
   #isPrimaryLive(typeUrl: string, name: ResourceName): boolean {
     const isUsed = this.#failover.active === 0 && this.#resources.hasMoved(typeUrl, name);
     return isUsed && this.#candidate(0).source.facts().live;

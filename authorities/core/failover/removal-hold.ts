@@ -58,10 +58,10 @@ export interface StillOpen<Name extends { readonly key: string }> {
   /** When to check open names again. */
   readonly againAtMs: number;
   /**
-   * Nothing that the guard holds back is removed before this time: the source may have failed and started again meanwhile.
+   * A name that the guard holds back is not removed before this time: its source may have failed and started again meanwhile.
    * Default: no such time.
    */
-  readonly guardedUntilMs?: number;
+  readonly guardedUntilMs?: (held: HeldName<Name>) => number;
   /** Has the source confirmed no name of this type, apart from those held back? Then any removal triggers the guard. Default: no. */
   readonly confirmsNone?: (typeUrl: string) => boolean;
 }
@@ -194,8 +194,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
       const next = review.left.next();
       if (next.done === true) return true;
       const held = next.value;
-      const { guardedUntilMs = held.dueMs } = open;
-      if (held.state === 'guarded') held.dueMs = Math.max(held.dueMs, guardedUntilMs);
+      if (held.state === 'guarded' && open.guardedUntilMs)
+        held.dueMs = Math.max(held.dueMs, open.guardedUntilMs(held));
       const isDue = held.dueMs <= nowMs;
       // Also what the guard held back: its source may have been lost since.
       const isOpen = (held.state === 'fresh' || isDue) && open.isOpen(held);

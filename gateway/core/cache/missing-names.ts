@@ -22,6 +22,8 @@ export interface MissingNamesOptions<Glob extends Remembering> {
   readonly globOf: (typeUrl: string, glob: ResourceName) => Glob | undefined;
   /** Does the state of this glob come from sources that are connected now? */
   readonly isCurrent: (typeUrl: string, glob: ResourceName) => boolean;
+  /** When the guard lets names of this glob go at the earliest. */
+  readonly guardedUntilMs: (typeUrl: string, glob: ResourceName) => number;
   readonly onHeldBack: ((held: HeldBack) => void) | undefined;
   /** The collection removed a remembered name. */
   readonly onRemoved: (glob: Glob) => void;
@@ -151,7 +153,7 @@ export class MissingNames<Glob extends Remembering> {
   }
 
   #removeDue(authority: string, { hold, waitMs, sinceMs, grewMs }: Missing, nowMs: number): void {
-    const { isCurrent, globOf, globsOf, onHeldBack, onRemoved } = this.#options;
+    const { isCurrent, guardedUntilMs, globOf, globsOf, onHeldBack, onRemoved } = this.#options;
     const quietMs = grewMs + waitMs;
     const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
     const undecided = (): number => sum(globsOf(authority), undecidedIn);
@@ -165,6 +167,8 @@ export class MissingNames<Glob extends Remembering> {
       },
       undecided,
       againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
+      guardedUntilMs: ({ typeUrl, name: { glob } }: HeldName<MissingName>) =>
+        guardedUntilMs(typeUrl, glob),
     };
     const { due, guarded, kept } = hold.takeDue(total, nowMs, open, this.#room);
     // Whole sets do not wait for a source that is away.

@@ -49,6 +49,11 @@ export interface ResourceDirectory {
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy;
   /** Whether the latest state of a watched name or glob comes from sources that are connected now. */
   isCurrent(typeUrl: string, name: ResourceName): boolean;
+  /**
+   * When the deletion guard lets held-back names of this watched name or collection go at the earliest: a source that failed
+   * during the wait has just started again.
+   */
+  guardedUntilMs(typeUrl: string, name: ResourceName): number;
   /** Whether the sources of a watched name are connected, and none has sent the name or an error for it. */
   isSilentAbout(typeUrl: string, name: ResourceName): boolean;
 }
@@ -149,6 +154,7 @@ export class ResourceCache implements ResourceWatcher {
       globsOf: (authority) => this.#globsByAuthority.get(authority) ?? [],
       globOf: (typeUrl, { key }) => this.#globs.get(typeUrl, key),
       isCurrent: (typeUrl, glob) => directory.isCurrent(typeUrl, glob),
+      guardedUntilMs: (typeUrl, glob) => directory.guardedUntilMs(typeUrl, glob),
       onHeldBack: options.onHeldBack,
       onRemoved: (glob) => {
         this.#collectionChanges++;
@@ -181,6 +187,10 @@ export class ResourceCache implements ResourceWatcher {
 
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     return this.#directory.isCurrent(typeUrl, name);
+  }
+
+  guardedUntilMs(typeUrl: string, name: ResourceName): number {
+    return this.#directory.guardedUntilMs(typeUrl, name);
   }
 
   isSilentAbout(typeUrl: string, name: ResourceName): boolean {

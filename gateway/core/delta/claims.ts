@@ -24,6 +24,8 @@ export interface ClaimingSubscriptions {
    * outdated.
    */
   isCurrent(key: string): boolean;
+  /** When the guard lets the name go at the earliest: its source may have failed meanwhile. */
+  claimGuardedUntilMs(key: string): number;
   /** The guard let the name pass: send its removal if it is still missing. */
   settleDoubt(key: string): void;
 }
@@ -159,6 +161,7 @@ export class Claims {
       isOpen: ({ name: { subscriptions, key } }) =>
         (areOthersOpen ??= this.#mustWait(isOpen(), nowMs)) || !subscriptions.isCurrent(key),
       againAtMs: nowMs + this.#policy.switchWaitMs,
+      guardedUntilMs: ({ name: { subscriptions, key } }) => subscriptions.claimGuardedUntilMs(key),
     });
     return { due: due.map(({ name }) => name), guarded };
   }

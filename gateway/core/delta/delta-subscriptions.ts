@@ -383,6 +383,17 @@ export class DeltaSubscriptions
     return true;
   }
 
+  claimGuardedUntilMs(key: string): number {
+    let untilMs = -Infinity;
+    const known = this.#names.get(key)?.entry;
+    if (known) untilMs = this.#cache.guardedUntilMs(this.typeUrl, known.name);
+    for (const { entry } of this.subscribed.globsClaimedBy(key, this.#possiblyHeld)) {
+      const { glob } = entry.collection;
+      untilMs = Math.max(untilMs, this.#cache.guardedUntilMs(this.typeUrl, glob));
+    }
+    return untilMs;
+  }
+
   /** The deletion guard let a claimed name pass: remove it, unless it exists by now. */
   settleDoubt(key: string): void {
     const known = this.#names.get(key);

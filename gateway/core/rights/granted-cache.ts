@@ -78,6 +78,10 @@ export class GrantedCache {
     return this.#cache.isCurrent(typeUrl, name);
   }
 
+  guardedUntilMs(typeUrl: string, name: ResourceName): number {
+    return this.#cache.guardedUntilMs(typeUrl, name);
+  }
+
   isSilentAbout(typeUrl: string, name: ResourceName): boolean {
     return this.#cache.isSilentAbout(typeUrl, name);
   }

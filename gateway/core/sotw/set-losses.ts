@@ -72,10 +72,10 @@ interface Verdict {
 }
 
 export class SetLosses {
-  readonly #cache: Pick<GrantedCache, 'isCurrent' | 'removalPolicyOf'>;
+  readonly #cache: Pick<GrantedCache, 'isCurrent' | 'guardedUntilMs' | 'removalPolicyOf'>;
   readonly #verdicts = new Map<string, Verdict>();
 
-  constructor(cache: Pick<GrantedCache, 'isCurrent' | 'removalPolicyOf'>) {
+  constructor(cache: Pick<GrantedCache, 'isCurrent' | 'guardedUntilMs' | 'removalPolicyOf'>) {
     this.#cache = cache;
   }
 
@@ -173,6 +173,9 @@ export class SetLosses {
       if (names === 0) continue;
       const verdict = this.#verdictOf(typeUrl, sample, nowMs);
       const wasGuarded = verdict.isGuarded;
+      // Its source may have failed meanwhile: it has just started again.
+      if (wasGuarded && !verdict.hasPassed)
+        verdict.untilMs = Math.max(verdict.untilMs, this.#cache.guardedUntilMs(typeUrl, sample));
       judge(verdict, names, held, nowMs);
       if (verdict.hasPassed) continue;
       isGuarded ||= verdict.isGuarded;

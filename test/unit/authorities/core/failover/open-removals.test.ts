@@ -403,6 +403,24 @@ t.test('a source is silent about a name while it is live and has sent no trace o
   t.end();
 });
 
+t.test(
+  'the guard waits for as long as a name has no source that has been well (seed 410808)',
+  (t) => {
+    const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
+    const name = askedName(at('n', 'x'));
+    const guardedUntilMs = (): number => driver.directory.guardedUntilMs(THING, name);
+    const { waitMs } = DEFAULT_FAILOVER.deletionGuard;
+    driver.watching(at('n', 'x'));
+    t.equal(guardedUntilMs(), driver.nowMs + waitMs);
+    driver.advance(1_000);
+    t.equal(guardedUntilMs(), driver.nowMs - 1_000 + waitMs);
+    driver.kill('second');
+    driver.advance(1_000);
+    t.equal(guardedUntilMs(), driver.nowMs + waitMs);
+    t.end();
+  },
+);
+
 t.test('an old-style name is current only when all entries answer now', (t) => {
   const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
   const name = askedName(at('n', 'x'));

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import {
   inlineEntry,
   listBytes,
@@ -49,6 +50,10 @@ t.test(
     driver.revive('c');
     driver.advance(60_000);
     t.ok(isCurrent());
+    const { directory, nowMs } = driver;
+    const untilMs = directory.guardedUntilMs(THING, askedName(all));
+    const { waitMs } = DEFAULT_FAILOVER.deletionGuard;
+    t.ok(untilMs > waitMs && untilMs < nowMs + waitMs, 'from its return on');
     t.end();
   },
 );

@@ -46,13 +46,14 @@ const globThatMisses = (authority: string, ...ids: readonly string[]) =>
 function setUp(globs: readonly Glob[]) {
   const events: string[] = [];
   const heldBack: HeldBack[] = [];
-  const facts = { isCurrent: true, subscribed: globs };
+  const facts = { isCurrent: true, wellSinceMs: 0, subscribed: globs };
   const names = new MissingNames<Glob>({
     globsOf: (wanted) =>
       facts.subscribed.filter(({ collection }) => collection.glob.authority === wanted),
     globOf: (_typeUrl, { key }) =>
       facts.subscribed.find(({ collection }) => collection.glob.key === key),
     isCurrent: () => facts.isCurrent,
+    guardedUntilMs: () => facts.wellSinceMs + GUARD_WAIT_MS,
     onHeldBack: (held) => heldBack.push(held),
     onRemoved: ({ collection }) => events.push(`removed ${collection.glob.authority}`),
     onSettled: ({ collection }) => events.push(`settled ${collection.glob.authority}`),
@@ -222,6 +223,20 @@ t.test(
     t.end();
   },
 );
+
+t.test('the guard waits anew for a source that failed during its wait (seed 410808)', (t) => {
+  const { glob, missing } = globOf('cloud', ['a', 'b', 'c'], []);
+  const { names, events, facts } = setUp([glob]);
+  names.add(glob, missing, POLICY, 0);
+  names.handleTimer(WAIT_MS);
+  facts.wellSinceMs = GUARD_WAIT_MS;
+  names.handleTimer(WAIT_MS + GUARD_WAIT_MS);
+  t.strictSame(events, []);
+  t.equal(names.nextDeadlineMs(), 2 * GUARD_WAIT_MS);
+  names.handleTimer(2 * GUARD_WAIT_MS);
+  t.equal(events.filter((one) => one === 'removed cloud').length, 3);
+  t.end();
+});
 
 t.test('a name that came meanwhile stays, and so does one of a glob without clients', (t) => {
   const { glob, missing } = globThatMisses('cloud', 'late');

@@ -164,6 +164,7 @@ t.test('the claims of two authorities are judged apart (invariant 16)', (t) => {
     typeUrl: CDS,
     authority,
     isCurrent: () => true,
+    claimGuardedUntilMs: () => -Infinity,
     settleDoubt: () => undefined,
   });
   claims.handleDoubt({ key: 'a', subscriptions: at('cloud') });

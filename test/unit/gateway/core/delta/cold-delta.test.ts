@@ -214,6 +214,18 @@ t.test(
   },
 );
 
+t.test('the guard waits anew for a source that failed during its wait (seed 410808)', (t) => {
+  const { directory, client } = resumed([SDS, sds('a')], [SDS, sds('g/*')], [SDS, sds('g/b')]);
+  directory.answer();
+  t.strictSame(removed(client), [sds('g/*')], 'at once: it is empty');
+  t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+  directory.wellSinceMs = GUARD_WAIT_MS;
+  t.strictSame(removed(client, GUARD_WAIT_MS), []);
+  t.strictSame(removed(client, GUARD_WAIT_MS - SWITCH_WAIT_MS - 1), []);
+  t.strictSame(removed(client, 1).toSorted(), [sds('a'), sds('g/b')]);
+  t.end();
+});
+
 t.test('a claim that this stream confirmed no longer counts as a claim', (t) => {
   const { directory, client, instance } = resumed([SDS, sds('a')], [SDS, sds('b')]);
   for (const id of ['a', 'b']) directory.put(SDS, sds(id), 'v1');

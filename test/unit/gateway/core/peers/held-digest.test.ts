@@ -87,6 +87,7 @@ t.test('after any history the digest equals one recomputed from the held content
           watch: () => undefined,
           unwatch: () => undefined,
           isCurrent: () => true,
+          guardedUntilMs: () => 0,
           isSilentAbout: () => false,
           removalPolicyOf: () => DEFAULT_FAILOVER,
         },

@@ -17,9 +17,14 @@ import { nameOf } from '../../../../support/fake-directory.js';
 import { CDS, LDS, cds } from '../../../../support/mesh-names.js';
 import { GUARD_WAIT_MS, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
 
-const losses = (guard: Partial<DeletionGuard> = {}, isCurrent = true): SetLosses =>
+const losses = (
+  guard: Partial<DeletionGuard> = {},
+  isCurrent = true,
+  guardedUntilMs = -Infinity,
+): SetLosses =>
   new SetLosses({
     isCurrent: () => isCurrent,
+    guardedUntilMs: () => guardedUntilMs,
     removalPolicyOf: () => ({
       ...DEFAULT_FAILOVER,
       deletionGuard: { ...DEFAULT_FAILOVER.deletionGuard, ...guard },
@@ -101,6 +106,18 @@ t.test('a resource that is back meanwhile is not a loss', (t) => {
   const one = losses();
   t.ok(judge(one, [loss(1, 1)], 0).untilMs);
   t.strictSame(judge(one, [loss(1, 0)], 1_000), waitsUntil(undefined));
+  t.end();
+});
+
+t.test('the guard waits anew for a source that failed during its wait (seed 410808)', (t) => {
+  const backMs = SWITCH_WAIT_MS + 1_000;
+  const one = losses({}, true, backMs + GUARD_WAIT_MS);
+  const all = [loss(2, 2)];
+  judge(one, all, 0);
+  t.match(judge(one, all, SWITCH_WAIT_MS), { untilMs: GUARDED_MS });
+  t.strictSame(judge(one, all, GUARDED_MS), waitsUntil(backMs + GUARD_WAIT_MS));
+  t.strictSame(judge(one, all, backMs + GUARD_WAIT_MS), waitsUntil(undefined));
+  t.strictSame(judge(one, all, GUARDED_MS), waitsUntil(undefined), 'judged once for the stream');
   t.end();
 });
 
