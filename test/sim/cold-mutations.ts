@@ -84,8 +84,8 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     title:
       'cold: the guard of names in the state file does not wait again for a source that has started again',
     file: `${GATEWAY}/cache/missing-names.ts`,
-    from: 'guardedUntilMs(typeUrl, glob),',
-    to: '-Infinity,',
+    from: 'guardedUntilMs(typeUrl, glob), sinceMs',
+    to: '-Infinity, sinceMs',
     unitTest: {
       file: 'test/unit/gateway/core/cache/missing-names.test.ts',
       title: 'the guard waits anew for a source that failed during its wait (seed 410808)',

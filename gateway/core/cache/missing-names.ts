@@ -72,6 +72,12 @@ interface Missing {
  */
 const MAX_GROWTH_MS = 60_000;
 
+/**
+ * The guard of names that this process never had waits anew for a source that fails again and again, for at most this time. First
+ * sets of state-of-the-world clients wait with it, and with them what is new.
+ */
+export const MAX_GUARDED_MS = 600_000;
+
 /** A removal whose source was lost before the decision is examined again after this time. */
 const AGAIN_MS = 2_000;
 /** Removals in one turn of the event loop. A look at a name counts as a part of one. A count. */
@@ -168,7 +174,7 @@ export class MissingNames<Glob extends Remembering> {
       undecided,
       againAtMs: isGrowing ? quietMs : nowMs + AGAIN_MS,
       guardedUntilMs: ({ typeUrl, name: { glob } }: HeldName<MissingName>) =>
-        guardedUntilMs(typeUrl, glob),
+        Math.min(guardedUntilMs(typeUrl, glob), sinceMs + MAX_GUARDED_MS),
     };
     const { due, guarded, kept } = hold.takeDue(total, nowMs, open, this.#room);
     // Whole sets do not wait for a source that is away.

@@ -11,6 +11,7 @@
 import { triggersGuard } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
+import { MAX_GUARDED_MS } from '../cache/missing-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 
 /** While a client's losses cannot be judged yet, they are examined again after this time. Milliseconds. */
@@ -66,6 +67,8 @@ interface Verdict {
   readonly policy: RemovalPolicy;
   /** Since when only names that the guard holds back for all clients are unknown. */
   doubtedSinceMs: number | undefined;
+  /** When the first loss was found. */
+  readonly sinceMs: number;
   untilMs: number;
   isGuarded: boolean;
   hasPassed: boolean;
@@ -173,9 +176,7 @@ export class SetLosses {
       if (names === 0) continue;
       const verdict = this.#verdictOf(typeUrl, sample, nowMs);
       const wasGuarded = verdict.isGuarded;
-      // Its source may have failed meanwhile: it has just started again.
-      if (wasGuarded && !verdict.hasPassed)
-        verdict.untilMs = Math.max(verdict.untilMs, this.#cache.guardedUntilMs(typeUrl, sample));
+      if (wasGuarded) waitAnew(verdict, this.#cache.guardedUntilMs(typeUrl, sample));
       judge(verdict, names, held, nowMs);
       if (verdict.hasPassed) continue;
       isGuarded ||= verdict.isGuarded;
@@ -193,11 +194,19 @@ export class SetLosses {
     if (!verdict) {
       const policy = this.#cache.removalPolicyOf(typeUrl, sample);
       const untilMs = nowMs + policy.switchWaitMs;
-      verdict = { policy, doubtedSinceMs: undefined, untilMs, isGuarded: false, hasPassed: false };
+      const isUndecided = { isGuarded: false, hasPassed: false };
+      verdict = { policy, doubtedSinceMs: undefined, sinceMs: nowMs, untilMs, ...isUndecided };
       this.#verdicts.set(sample.authority, verdict);
     }
     return verdict;
   }
+}
+
+/** @param untilMs later than before if its source has failed and started again meanwhile */
+function waitAnew(verdict: Verdict, untilMs: number): void {
+  if (verdict.hasPassed) return;
+  const latestMs = verdict.sinceMs + MAX_GUARDED_MS;
+  verdict.untilMs = Math.max(verdict.untilMs, Math.min(untilMs, latestMs));
 }
 
 /**

@@ -238,6 +238,19 @@ t.test('the guard waits anew for a source that failed during its wait (seed 4108
   t.end();
 });
 
+t.test('it waits ten minutes at most: first sets of clients wait for it', (t) => {
+  const { glob, missing } = globOf('cloud', ['a', 'b', 'c'], []);
+  const { names, events, facts } = setUp([glob]);
+  names.add(glob, missing, POLICY, 0);
+  names.handleTimer(WAIT_MS);
+  facts.wellSinceMs = Infinity;
+  names.handleTimer(WAIT_MS + GUARD_WAIT_MS);
+  t.equal(names.nextDeadlineMs(), 600_000);
+  names.handleTimer(600_000);
+  t.match(events, ['removed cloud']);
+  t.end();
+});
+
 t.test('a name that came meanwhile stays, and so does one of a glob without clients', (t) => {
   const { glob, missing } = globThatMisses('cloud', 'late');
   const left = globThatMisses('other', 'gone');

@@ -121,6 +121,16 @@ t.test('the guard waits anew for a source that failed during its wait (seed 4108
   t.end();
 });
 
+t.test('it waits ten minutes at most: new clusters wait with the set', (t) => {
+  const one = losses({}, true, Infinity);
+  const all = [loss(2, 2)];
+  judge(one, all, 0);
+  judge(one, all, SWITCH_WAIT_MS);
+  t.strictSame(judge(one, all, GUARDED_MS), waitsUntil(600_000));
+  t.strictSame(judge(one, all, 600_000), waitsUntil(undefined));
+  t.end();
+});
+
 t.test('all types are judged together: everything at once is too much, and reported once', (t) => {
   const both = [loss(1, 1, 'a', LDS), loss(2, 2)];
   const one = losses();
