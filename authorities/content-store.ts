@@ -90,6 +90,8 @@ export class ContentStore implements LastKnown {
   #isFrozen = true;
   /** What is to be written, by key; undefined: the key is to be removed. */
   #changes = new Map<string, Kept | undefined>();
+  /** What is being written: the database may still have older content. */
+  #inFlight: ReadonlyMap<string, Kept | undefined> = new Map();
   #writing: Promise<void> | undefined;
   #sweeping: Promise<void> | undefined;
   #timers: readonly NodeJS.Timeout[] = [];
@@ -271,7 +273,7 @@ export class ContentStore implements LastKnown {
 
   /** @returns undefined: the database lacks it, or it is damaged */
   #read(key: string): KeptContent | undefined {
-    if (this.#changes.has(key)) return undefined;
+    if (this.#isChanging(key)) return undefined;
     try {
       const bytes = this.#database?.getSync(key);
       return bytes && decodeContent(bytes);
@@ -279,6 +281,11 @@ export class ContentStore implements LastKnown {
       this.#handleFailure(error);
       return undefined;
     }
+  }
+
+  /** Does the database not have the latest content yet? */
+  #isChanging(key: string): boolean {
+    return this.#changes.has(key) || this.#inFlight.has(key);
   }
 
   /** Drops what is too old, and what the gateway no longer serves. Never rejects. */
@@ -293,8 +300,10 @@ export class ContentStore implements LastKnown {
       let read = 0;
       for await (const [key, bytes] of this.#database?.iterator({ lt: RUNS_KEY }) ?? []) {
         if (++read % RESOURCES_PER_TURN === 0) await turn();
-        if (!this.#isFrozen && !this.#changes.has(key) && !this.#isOfUse(headerOf(bytes)))
-          this.#changes.set(key, undefined);
+        if (this.#isFrozen || this.#isChanging(key) || this.#isOfUse(headerOf(bytes))) continue;
+        // The iterator reads the database as it was when the sweep began.
+        const now = this.#database?.getSync(key);
+        if (now && !this.#isOfUse(headerOf(now))) this.#changes.set(key, undefined);
       }
     } catch (error) {
       this.#handleFailure(error);
@@ -325,12 +334,16 @@ export class ContentStore implements LastKnown {
 
   readonly #write = (): void => {
     if (this.#writing || this.#changes.size === 0) return;
-    this.#writing = this.#writeChanges().finally(() => (this.#writing = undefined));
+    this.#writing = this.#writeChanges().finally(() => {
+      this.#writing = undefined;
+      this.#inFlight = new Map();
+    });
   };
 
   async #writeChanges(): Promise<void> {
     const changes = this.#changes;
     this.#changes = new Map();
+    this.#inFlight = changes;
     const waiting = [...changes];
     for (let at = 0; at < waiting.length; at += RESOURCES_PER_TURN) {
       const batch = waiting

@@ -241,6 +241,42 @@ t.test(
   },
 );
 
+t.test('what is being removed is not found any more', async (t) => {
+  const { start, found } = await setUp(t);
+  const first = await start();
+  for (let at = 0; at < 400; at++) first.keep(content(member(at), 'old'), 'c');
+  await first.close();
+  const second = await start();
+  for (let at = 0; at < 400; at++) second.drop(THING, nameOf(member(at)));
+  const written = second.flush();
+  // The write begins in a later tick.
+  for (let tick = 0; tick < 6; tick++) {
+    t.strictSame(found(second, member(399)), [], 'while it waits, and while it is written');
+    await Promise.resolve();
+  }
+  await written;
+  t.strictSame(found(second, member(399)), []);
+});
+
+t.test('content that is kept again during a sweep stays', async (t) => {
+  const { world, start, found, served } = await setUp(t);
+  const first = await start();
+  for (let at = 0; at < 1_000; at++) first.keep(content(member(at), 'old'), 'c');
+  await first.close();
+  world.nowMs += 2 * DAY_MS;
+  const second = await start();
+  const swept = second.sweep();
+  for (let at = 0; at < 1_000; at++) {
+    served.add(nameOf(member(at)).key);
+    second.keep(content(member(at), 'new'), 'c');
+  }
+  await second.flush();
+  await swept;
+  await second.close();
+  const third = await start();
+  t.equal(found(third, glob).length, 1_000);
+});
+
 t.test('a frozen store stays as it is', async (t) => {
   const { start, found } = await setUp(t);
   const first = await start();
