@@ -242,7 +242,7 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     doc: 'Listen port of the probe server; 0 picks a free port.',
     format: 'tcp-port',
     default: null,
-    defaultWords: '`admin.port` plus 100, or 0 if that is 0',
+    defaultWords: '`admin.port` plus 100, or 0 if that is 0 or the sum is above 65535',
   },
   {
     key: 'node.id',

@@ -179,7 +179,8 @@ export function readFlags(argv: readonly string[]): SettingValues {
     }
     const processFlag = PROCESS_FLAGS.get(name);
     if (processFlag !== undefined) {
-      if (processFlag && match?.[2] === undefined) rest.shift();
+      if (processFlag && (match?.[2] ?? rest.shift()) === undefined)
+        collector.problems.push(unplaced(argument, '', 'needs a value'));
       continue;
     }
     const negated = byName.get(name.replace(/^no-/, ''));
@@ -201,6 +202,8 @@ export function readFlags(argv: readonly string[]): SettingValues {
   return collector.said('flags');
 }
 
+const isTruth = (text: string | undefined): boolean => text === 'true' || text === 'false';
+
 function takeFlag(
   collector: Collector,
   option: SettingOption,
@@ -210,9 +213,11 @@ function takeFlag(
 ): void {
   const problem = (message: string, remedy?: string): Problem =>
     unplaced(`--${name}`, option.key, message, remedy);
-  if (option.format === 'flag' && given === undefined) {
-    const next = rest[0] === 'true' || rest[0] === 'false' ? rest.shift() : 'true';
-    collector.take(option, name === flagName(option.key) ? next : String(next !== 'true'), problem);
+  if (option.format === 'flag') {
+    const next = (): string | undefined => (isTruth(rest[0]) ? rest.shift() : 'true');
+    const value = given ?? next();
+    const isNegated = name !== flagName(option.key) && isTruth(value);
+    collector.take(option, isNegated ? String(value !== 'true') : value, problem);
     return;
   }
   const value = given ?? (rest[0]?.startsWith('--') === true ? undefined : rest.shift());

@@ -288,22 +288,24 @@ function portContradictions(
   get: (key: string) => unknown,
   add: (key: string, message: string, remedy: string) => void,
 ): void {
-  const listeners = ['client', 'admin', 'probe'].map((section) => ({
-    key: `${section}.port`,
-    // Unset, that of the probes follows the one of the admin server.
-    port: Number(get(`${section}.port`)),
-    host: withoutBrackets(String(get(`${section}.host`))),
-  }));
+  const listeners = ['client', 'admin', 'probe'].map((section) => {
+    const key = `${section}.port`;
+    const port = get(key) === null ? probePortBeside(Number(get('admin.port'))) : Number(get(key));
+    return { key, port, host: withoutBrackets(String(get(`${section}.host`))) };
+  });
   for (const [at, { key, port, host }] of listeners.entries()) {
     const before = listeners.slice(0, at).find((one) => one.port === port);
     if (!before || port === 0 || !meet(host, before.host)) continue;
-    add(key, `is ${port}, which is ${before.key} too`, 'set another port');
+    const origin = get(key) === null ? ' (admin.port plus 100)' : '';
+    add(key, `is ${port}${origin}, which is ${before.key} too`, 'set another port');
   }
 }
 
-const ANY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+/** Node listens at `::` for IPv4, too. */
 const meet = (one: string, other: string): boolean =>
-  one === other || ANY_HOST.has(one) || ANY_HOST.has(other);
+  one === other || [one, other].includes('::') || isAnyIPv4(one, other) || isAnyIPv4(other, one);
+const isAnyIPv4 = (one: string, other: string): boolean =>
+  one === '0.0.0.0' && !other.includes(':');
 
 /** `[::1]`, as in a URL, is `::1`. */
 const withoutBrackets = (host: string): string => host.replace(/^\[(.*)\]$/, '$1');

@@ -63,12 +63,14 @@ function readFile(origin: string, path: string): Buffer {
  * address.
  */
 function adminAddress(flag: string | undefined, env: Shell['env']): string {
-  const written = env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1';
+  // The gateway accepts an IPv6 address with brackets, as in a URL, and without.
+  const written = (env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1').replace(/^\[(.*)\]$/, '$1');
   const host = written.includes(':') ? `[${written}]` : written;
   const address = flag ?? `${host}:${adminPort(env)}`;
   if (isAddress(address)) return address;
+  const origin = flag === undefined ? 'TRIBUTARY_ADMIN_HOST and TRIBUTARY_ADMIN_PORT:' : '--admin';
   throw new UsageError(
-    `--admin ${address} is not an address (write host:port, such as 127.0.0.1:18900)`,
+    `${origin} ${address} is not an address (write host:port, such as 127.0.0.1:18900)`,
   );
 }
 

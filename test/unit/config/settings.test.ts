@@ -377,6 +377,15 @@ t.test(
     t.equal(prettyOf(false), false);
     t.equal(prettyOf(true, '--no-log-pretty'), false, 'a written setting wins');
     t.equal(prettyOf(false, '--log-pretty'), true);
+    for (const [flag, isPretty] of [
+      ['--no-log-pretty=true', false],
+      ['--no-log-pretty=false', true],
+      ['--log-pretty=false', false],
+      ['--no-log-pretty=maybe', undefined],
+    ] as const) {
+      t.equal(prettyOf(true, flag), isPretty, flag);
+    }
+    t.equal(prettyOf(true, '--settings'), undefined, 'a value is missing');
     t.end();
   },
 );
@@ -486,6 +495,16 @@ t.test('two listeners of a process have ports of their own', (t) => {
   t.match(problemsOf('--admin-port', '7', '--probe-port', '7', '--probe-host', '0.0.0.0'), [
     /probe.port: is 7, which is admin.port too/,
   ]);
+  t.match(problemsOf('--client-port', '107', '--admin-port', '7'), [
+    /probe.port: is 107 \(admin.port plus 100\), which is client.port too/,
+  ]);
+  const hosts = (client: string, admin: string): readonly string[] =>
+    problemsOf(
+      ...['--client-port=7', '--admin-port=7', '--client-host', client, '--admin-host', admin],
+    ).filter((problem) => problem.includes('admin.port: is 7'));
+  t.equal(hosts('127.0.0.1', '::').length, 1, 'Node listens at :: for IPv4, too');
+  t.equal(hosts('0.0.0.0', 'localhost').length, 1);
+  t.equal(hosts('0.0.0.0', '[::1]').length, 0);
   t.strictSame(problemsOf('--client-port', '0', '--admin-port', '0'), []);
   t.strictSame(problemsOf('--client-port', '7', '--admin-port', '7', '--client-host', '::1'), []);
   const bracketed = parseSettings({

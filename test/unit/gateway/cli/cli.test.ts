@@ -66,7 +66,11 @@ t.test(
       await asked({ ...moved, TRIBUTARY_PORT_OFFSET: 'x' }),
       /TRIBUTARY_PORT_OFFSET: "x" is not a whole number/,
     );
-    t.match(await asked({ TRIBUTARY_ADMIN_PORT: 'x' }), '--admin 127.0.0.1:x is not an address');
+    t.match(
+      await asked({ TRIBUTARY_ADMIN_PORT: 'x' }),
+      'TRIBUTARY_ADMIN_PORT: 127.0.0.1:x is not an address',
+    );
+    t.match(await asked({ ...moved, TRIBUTARY_ADMIN_HOST: '[::1]' }), 'responds at [::1]:2:');
     const ofService = { TRIBUTARY_ADMIN_PORT: 'tcp://10.0.0.1:1', TRIBUTARY_PORT_OFFSET: '1' };
     t.match(await asked(ofService), '127.0.0.1:18901', 'the variable of a Kubernetes Service');
   },
