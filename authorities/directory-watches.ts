@@ -63,9 +63,18 @@ export class DirectoryWatches {
       });
       this.#watchers.push(watcher);
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (!EXHAUSTED.has(code)) return;
-      this.#problem = `${directory}: changes cannot be watched, ${code}: it is read every ${LOOK_AGAIN_MS / 1_000} s (raise fs.inotify.max_user_watches and max_user_instances, or the limit of open files)`;
+      this.#problem = unwatchable(directory, error, LOOK_AGAIN_MS) ?? this.#problem;
     }
   }
+}
+
+/**
+ * @param error of `fs.watch`
+ * @param lookMs how often the path is read without a watch, in ms
+ * @returns what to tell the operator if the system has no more watches; undefined: that is not the reason
+ */
+export function unwatchable(path: string, error: unknown, lookMs: number): string | undefined {
+  const { code } = error as NodeJS.ErrnoException;
+  if (!EXHAUSTED.has(code)) return undefined;
+  return `${path}: changes cannot be watched, ${code}: it is read every ${lookMs / 1_000} s (raise fs.inotify.max_user_watches and max_user_instances, or the limit of open files)`;
 }

@@ -265,7 +265,12 @@ export class FederatedClient {
         const { machine, shell } = opened;
         // A source that only changed its name keeps its stream.
         if (this.#federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
-        else shell.close();
+        else {
+          shell.close();
+          // A shell that replaces it tells its own problems.
+          if (shell instanceof FilesystemSource && shell.problems.length > 0)
+            this.#options.onFileProblems(machine.id, []);
+        }
       }
       for (const [name, spec] of map.sources) this.#shellOf(this.#idOf(name), spec);
     } finally {

@@ -301,7 +301,10 @@ function findFiles(path: string): Found {
   }
 }
 
-/** Resource files of a directory and of its subdirectories, without hidden ones (`..data` of mounted ConfigMaps). */
+/**
+ * Resource files of a directory and of its subdirectories, without hidden ones (`..data` of mounted ConfigMaps) and hidden files
+ * (locks of editors).
+ */
 function filesIn(
   directory: string,
   entries: readonly Dirent[],
@@ -309,8 +312,8 @@ function filesIn(
 ): string[] {
   return entries.flatMap((entry) => {
     const path = join(directory, entry.name);
-    if (!entry.isDirectory()) return RESOURCE_FILE.test(entry.name) ? [path] : [];
     if (entry.name.startsWith('.')) return [];
+    if (!entry.isDirectory()) return RESOURCE_FILE.test(entry.name) ? [path] : [];
     try {
       return filesIn(path, readdirSync(path, { withFileTypes: true }), closed);
     } catch (error) {

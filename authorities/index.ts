@@ -57,6 +57,7 @@ export type {
   WantedLoads,
 } from './core/load-reports/load-reports.js';
 export type { LoadReportCalls } from './load-report-calls.js';
+export { unwatchable } from './directory-watches.js';
 export { ContentStore, type ContentStoreEvent } from './content-store.js';
 export { directoryProblems, type DirectoryProblems } from './directory-problems.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';

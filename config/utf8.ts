@@ -13,7 +13,7 @@ export const SAVE_AS_UTF8 = 'save the file as UTF-8';
 const NEWLINE = 0x0a;
 
 export function decodeUtf8(bytes: Buffer): Utf8Text {
-  if (isUtf8(bytes)) return { ok: true, text: bytes.toString('utf8') };
+  if (isUtf8(bytes)) return { ok: true, text: withoutMark(bytes.toString('utf8')) };
   let line = 1;
   for (let start = 0; ; line++) {
     const newline = bytes.indexOf(NEWLINE, start);
@@ -24,6 +24,9 @@ export function decodeUtf8(bytes: Buffer): Utf8Text {
     start = end + 1;
   }
 }
+
+/** Editors on Windows begin files with a byte order mark. */
+const withoutMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);
 
 /** The length of the longest valid beginning of an invalid text. */
 function validBytes(bytes: Buffer): number {

@@ -47,13 +47,7 @@ export interface FederationOptions extends SourcesOptions {
 /** Work for the shells and events for telemetry, in order; `source` is a source id. */
 export type FederationEffect =
   | SourceEffect
-  | { readonly kind: 'group'; readonly group: FailoverGroup; readonly event: GroupEvent }
-  | {
-      readonly kind: 'file_refused';
-      readonly source: string;
-      readonly name: string;
-      readonly reason: string;
-    };
+  | { readonly kind: 'group'; readonly group: FailoverGroup; readonly event: GroupEvent };
 
 /** The part of a federation that observers need. */
 export type FederationView = Pick<

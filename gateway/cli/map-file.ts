@@ -4,6 +4,7 @@
  */
 import { watch, type FSWatcher } from 'node:fs';
 import { dirname } from 'node:path';
+import { unwatchable } from '../../authorities/index.js';
 import { fingerprintOf } from '../../config/file-fingerprint.js';
 import type { AuthorityMap } from '../../config/model.js';
 import type { Telemetry } from '../telemetry/telemetry.js';
@@ -80,8 +81,9 @@ export class MapFile {
         telemetry.onHandlerError(error);
       });
     } catch (error) {
-      // E.g. the host has no inotify watches left: SIGHUP still works.
-      telemetry.onHandlerError(error);
+      const warning = unwatchable(file, error, LOOK_MS);
+      if (warning === undefined) telemetry.onHandlerError(error);
+      else telemetry.say('map_warning', { warning });
     }
     this.#lookTimer = setInterval(() => {
       this.#look();

@@ -124,6 +124,16 @@ t.test('files in a directory and below it are one set, and changes are followed'
   await loaded('b', 'c', 'd', 'e');
 });
 
+t.test('hidden files are not read: locks of editors, leftovers of file systems', async (t) => {
+  const { root, loaded, source } = await watchDirectory(t);
+  await symlink('someone@host.1:2', join(root, '.#a.yaml'));
+  await writeFile(join(root, '._a.yaml'), '\0');
+  await writeFile(join(root, 'a.yaml'), assignment('a'));
+  source.start();
+  await loaded('a');
+  t.strictSame(source.problems, []);
+});
+
 t.test('a file that is written in place, slowly, never loses its resources', async (t) => {
   const { root, loaded, problem, source } = await watchDirectory(t);
   const file = join(root, 'a.yaml');

@@ -3,6 +3,7 @@
  * answers a name immediately; many resources in portions. The shell reads the files. It does not pass on a state that it
  * could not read, so the last good state stays.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { FileResource } from '../../../config/file-resource.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { isMemberOf, isOldStyle } from '../../../protos/resource-name.js';
@@ -112,10 +113,16 @@ export class FileSource implements Source {
     this.#onInput();
   }
 
-  /** The new map may give this source other authorities: it checks the resources again. The end of a load does so too. */
-  handleMapChanged(nowMs: number): void {
-    if (this.#liveSinceMs === undefined || this.#isLoading) return;
-    this.#take({ ...this.#read, nowMs }, false);
+  /**
+   * The new map may give this source other authorities: it checks the resources again. The end of a load does so too.
+   *
+   * @returns the resources that it refuses since, and why
+   */
+  handleMapChanged(nowMs: number): readonly RefusedResource[] {
+    if (this.#liveSinceMs === undefined || this.#isLoading) return [];
+    const before = this.#refused;
+    const refused = this.#take({ ...this.#read, nowMs }, false);
+    return refused.filter((one) => !before.some((other) => isDeepStrictEqual(one, other)));
   }
 
   /** The resources of the latest reading that cannot be served. */

@@ -58,16 +58,32 @@ export class GoodFiles {
       else this.#lastGood.delete(known);
     }
     const problems = files.flatMap((file) => this.#read(file));
-    const inOrder = [...there].sort().map((path) => this.#lastGood.get(path));
+    const paths = [...there].sort();
+    const inOrder = paths.map((path) => this.#lastGood.get(path));
     const wasListed = closed.every((above) => [...there].some((path) => isBelow(path, above)));
     const isWhole = wasListed && inOrder.every((file) => file?.isWhole === true);
-    const resources = inOrder.flatMap((file) => file?.resources ?? []);
-    return { resources: withoutDuplicates(resources, problems), isWhole, problems };
+    const resources = this.#inOrder(paths, problems);
+    return { resources, isWhole, problems };
   }
 
   /** Will `load` parse this text? */
   isNew(path: string, text: string): boolean {
     return this.#lastGood.get(path)?.text !== text;
+  }
+
+  /** The resources of these files; of two with one name the first. */
+  #inOrder(paths: readonly string[], problems: string[]): readonly FileResource[] {
+    const seen = new Names();
+    const all: FileResource[] = [];
+    for (const path of paths) {
+      for (const resource of this.#lastGood.get(path)?.resources ?? []) {
+        const first = seen.add(resource, path);
+        if (first === undefined) all.push(resource);
+        else
+          problems.push(`${path}: ${resource.name} is in ${first}, too, which counts (remove one)`);
+      }
+    }
+    return all;
   }
 
   #read(file: FoundFile): readonly string[] {
@@ -100,35 +116,24 @@ function withKept(
   before: readonly FileResource[],
 ): readonly FileResource[] {
   const names = new Names();
-  for (const resource of read) names.add(resource);
+  for (const resource of read) names.add(resource, '');
   return [...read, ...before.filter((resource) => !names.has(resource))];
 }
 
-/** Names by type. */
+/** Names by type, with the file of each. */
 class Names {
-  readonly #byType = new Map<string, Set<string>>();
+  readonly #byType = new Map<string, Map<string, string>>();
 
-  /** @returns whether the name is new */
-  add({ typeUrl, name }: FileResource): boolean {
+  /** @returns the file that had the name before; undefined: the name is new */
+  add({ typeUrl, name }: FileResource, path: string): string | undefined {
     let names = this.#byType.get(typeUrl);
-    if (!names) this.#byType.set(typeUrl, (names = new Set()));
-    return names.size !== names.add(name).size;
+    if (!names) this.#byType.set(typeUrl, (names = new Map<string, string>()));
+    const first = names.get(name);
+    if (first === undefined) names.set(name, path);
+    return first;
   }
 
   has({ typeUrl, name }: FileResource): boolean {
     return this.#byType.get(typeUrl)?.has(name) === true;
   }
-}
-
-function withoutDuplicates(
-  resources: readonly FileResource[],
-  problems: string[],
-): readonly FileResource[] {
-  const seen = new Names();
-  return resources.filter((resource) => {
-    const isNew = seen.add(resource);
-    if (!isNew)
-      problems.push(`${resource.name}: in two files; the first in alphabetical order counts`);
-    return isNew;
-  });
 }

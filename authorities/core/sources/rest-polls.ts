@@ -155,6 +155,8 @@ export class RestPolls {
     const { status, body, digest } = answer;
     const wasUnserved = type.isUnserved;
     type.isUnserved = status === 404;
+    // Names that the error concerned are answered by the same body too.
+    if (wasUnserved && !type.isUnserved) type.last = undefined;
     const isSame = type.last?.hasTtl === false && type.last.digest === digest;
     if (status === 200 && !isSame) {
       // The poll goes on until the body is read.

@@ -44,7 +44,14 @@ export interface SourcesOptions {
 export type SourceEffect =
   | { readonly kind: 'server'; readonly source: string; readonly effect: ServerEffect }
   /** The source of one node group is no longer needed. */
-  | { readonly kind: 'closed'; readonly source: string };
+  | { readonly kind: 'closed'; readonly source: string }
+  /** A resource of a directory cannot be served. */
+  | {
+      readonly kind: 'file_refused';
+      readonly source: string;
+      readonly name: string;
+      readonly reason: string;
+    };
 
 type Legacy = Pick<ManagementServerOptions, 'lastEpoch' | 'lostSinceMs'>;
 const NEW: Legacy = { lastEpoch: 0 };
@@ -165,7 +172,10 @@ export class Sources {
     }
     this.#make();
     for (const name of this.#paces.keys()) if (!map.sources.has(name)) this.#paces.delete(name);
-    for (const files of this.#files.values()) files.handleMapChanged(nowMs);
+    for (const [source, files] of this.#files) {
+      for (const { name, reason } of files.handleMapChanged(nowMs))
+        this.#effects.push({ kind: 'file_refused', source, name, reason });
+    }
     return new Set([...names].filter((name) => this.get(name) !== before.get(name)));
   }
 

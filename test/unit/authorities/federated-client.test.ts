@@ -20,6 +20,7 @@ interface Dialled {
 function start(t: Test, timers: Partial<SourceTimers> = {}) {
   const dials: Dialled[] = [];
   const errors: unknown[] = [];
+  const fileProblems: (readonly string[])[] = [];
   let told: () => void = () => undefined;
   const client = new FederatedClient({
     map: mapOf({ authorities: { cloud: { sources: ['c'] }, other: { sources: ['o'] } }, timers }),
@@ -39,7 +40,7 @@ function start(t: Test, timers: Partial<SourceTimers> = {}) {
       },
     },
     onEffect: () => undefined,
-    onFileProblems: () => undefined,
+    onFileProblems: (source, problems) => fileProblems.push([source, ...problems]),
     onError: (error) => errors.push(error),
     clock: () => performance.now(),
   });
@@ -51,7 +52,7 @@ function start(t: Test, timers: Partial<SourceTimers> = {}) {
     while (dials.length < number) await new Promise<void>((resolve) => (told = resolve));
     return dials[number - 1]!;
   };
-  return { client, dials, errors, dial };
+  return { client, dials, errors, fileProblems, dial };
 }
 
 t.test(
@@ -90,6 +91,24 @@ t.test('a watcher that throws is reported as an error, and the rest continues', 
   t.strictSame(errors, [bug]);
   client.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher());
   t.equal((await dial(1)).source, 'c');
+});
+
+t.test('the problems of a directory end when another one replaces it', (t) => {
+  const { client, fileProblems } = start(t);
+  const directory = t.testdir({ bad: { 'a.yaml': '{' }, good: { 'a.yaml': '[]' } });
+  const reload = (path: string): void => {
+    const map = mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] });
+    const spec = { kind: 'path', name: 'f', path: `${directory}/${path}` } as const;
+    client.reload({ ...map, sources: new Map([['f', spec]]) });
+  };
+  reload('bad');
+  t.match(fileProblems, [['f', /a.yaml/]]);
+  reload('good');
+  t.strictSame(fileProblems.slice(1), [['f']]);
+  reload('bad');
+  client.close();
+  t.equal(fileProblems.length, 3, 'a shutdown tells nothing');
+  t.end();
 });
 
 t.test('a reload connects the new target of a source, and a new source, at once', async (t) => {

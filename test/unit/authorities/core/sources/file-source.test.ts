@@ -209,6 +209,27 @@ t.test(
   },
 );
 
+t.test(
+  'a map that takes an authority from a directory refuses what the directory has of it',
+  (t) => {
+    const map = (...names: readonly string[]) =>
+      mapOf({
+        authorities: Object.fromEntries(names.map((one) => [one, { sources: ['f'] }])),
+        paths: ['f'],
+      });
+    const driver = new FederationDriver(map('cloud', 'other'));
+    load(driver, resource(a), resource('old-style'), resource(thing('other', 'o')));
+    driver.takeEffects();
+    driver.reload(map('cloud'));
+    const refused = driver.takeEffects().filter(({ kind }) => kind === 'file_refused');
+    t.match(refused, [{ source: 'f', name: thing('other', 'o'), reason: /authority "other"/ }]);
+    driver.reload(map('cloud'));
+    const again = driver.takeEffects().filter(({ kind }) => kind === 'file_refused');
+    t.strictSame(again, [], 'once');
+    t.end();
+  },
+);
+
 t.test('a refused resource of a changed file keeps its earlier content', (t) => {
   const driver = started();
   const list = 'xdstp://cloud/test.v1.ThingCollection/l';

@@ -214,6 +214,25 @@ t.test('HTTP errors have the codes of gRPC', (t) => {
 });
 
 t.test(
+  'a type that is served again is read again, although its body is the same: a name that it lacks has an answer now',
+  (t) => {
+    const { ask, due, answer } = start();
+    ask(CDS, []);
+    ask(EDS, ['a']);
+    due(0);
+    answer(CDS, 'one', 0);
+    answer(EDS, 'two', 0);
+    due(9_000);
+    answer(CDS, 'one', 9_000);
+    t.match(answer(EDS, '', 9_000, 404), { kind: 'unserved' });
+    due(18_000);
+    answer(CDS, 'one', 18_000);
+    t.equal(answer(EDS, 'two', 18_000), 'poll-3 two');
+    t.end();
+  },
+);
+
+t.test(
   'a type that the server lacks leaves the others polled, and is reported once until it is there',
   (t) => {
     const { ask, due, answer } = start();
