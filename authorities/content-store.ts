@@ -1,6 +1,6 @@
 /**
  * Keeps the content that groups serve on disk, for a process that starts while its sources are unreachable
- * (docs/FAILOVER.md, "Content on disk"). A hint: whatever fails here is told, and serving goes on.
+ * (docs/FAILOVER.md, "Content on disk"). Best effort: the store reports each failure, and the gateway goes on serving.
  *
  * A LevelDB database: a batch is written whole or not at all, on another thread, and a process holds a lock. LMDB was
  * rejected, since a damaged file ends the process.
@@ -59,7 +59,7 @@ const HEARTBEAT_MS = 10_000;
 const SWEEP_EVERY_MS = 600_000;
 /** Changes wait this long, so that those of one resource are written once. */
 const WRITE_EVERY_MS = 200;
-/** A primary that has just started may lack what it sends a moment later: as long as the deletion guard waits by default. */
+/** How long absent content is kept, as long as the guard waits by default: a primary that just started may send it later. */
 const GONE_FOR_MS = 60_000;
 /** Resources that are encoded, or read, in one turn of the event loop: some milliseconds. A count. */
 const RESOURCES_PER_TURN = 200;

@@ -140,7 +140,7 @@ export class Turns {
     return other ?? urgent ?? this.#others.shift();
   }
 
-  /** The work that runs now causes as much again where no turn counts it, such as in Node. */
+  /** Counts work of Node, in ms, that the work running now causes and that no turn measures. */
   charge(ms: number): void {
     this.#usedMs += ms;
   }

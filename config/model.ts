@@ -165,8 +165,8 @@ export type UseAlternativeWhen =
 export interface FailoverPolicy {
   readonly useAlternativeWhen: UseAlternativeWhen;
   /**
-   * The primary must be healthy for this long before the group fails back, and no switch follows the last one sooner; doubles
-   * on relapse. Defaults 30,000; 600,000.
+   * The primary must be healthy for this long before the group fails back, and two switches are at least this long apart.
+   * Doubles on relapse. Defaults 30,000; 600,000.
    */
   readonly holdMs: number;
   readonly holdMaxMs: number;

@@ -345,7 +345,7 @@ interface Admission {
   readonly isReady: () => boolean;
 }
 
-/** What all client streams have in common. A stream also ends at its age, and a poll does not. */
+/** The options that client streams and polls share. Only streams have a maximum age: see `createServer`. */
 function streamContext({ settings, telemetry, tracing }: TracedOptions, client: FederatedClient) {
   const { limits } = settings;
   return {

@@ -1,6 +1,6 @@
 /**
- * Tells the watchers what happened since the last flush. Groups serve something else, or a new map took away routes and
- * resources. A new watcher gets the whole state of its name. Redirects and lists get what concerns them.
+ * Tells the watchers the changes since the last flush: groups serve other content, or a new map removed routes and resources.
+ * A new watcher gets the whole state of its name. Redirects and lists get the changes that concern them.
  */
 import type { ResourceName } from '../../protos/resource-name.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';

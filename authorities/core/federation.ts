@@ -313,8 +313,8 @@ export class Federation {
   }
 
   /**
-   * No name of this watched glob or list that the deletion guard holds back is removed before this time: a primary source that
-   * failed meanwhile has just started again.
+   * The deletion guard removes no held-back name of this watched glob or list before this time: its wait starts anew when a
+   * primary source that failed meanwhile is well again.
    */
   guardedUntilMs(typeUrl: string, name: ResourceName, nowMs: number): number {
     const list = this.#lists.isOurs(typeUrl, name)
@@ -475,7 +475,7 @@ export class Federation {
         if (listener instanceof FailoverGroup) listener.handleChange(source, change, nowMs);
       }
     }
-    // Those that the changes concern; all of the source, if its facts changed (`Groups.handleTouched`).
+    // The groups that the changes concern; all groups of the source if its facts changed (`Groups.handleTouched`).
     for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
   }
 

@@ -403,7 +403,7 @@ export class ClientStream<
     return entered;
   }
 
-  /** The peer and the node id: only a client of the same peer can take its group from it. */
+  /** The peer and the node id: only a client of the same peer can pass for it in `GroupStays`. */
   get #clientKey(): string | undefined {
     const { account } = this.#options;
     const id = this.#node?.node.id ?? '';

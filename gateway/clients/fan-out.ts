@@ -45,7 +45,7 @@ export class FanOut {
     this.#scheduleTurn();
   }
 
-  /** The client acknowledged its first response: the next one may have its own. */
+  /** The client acknowledged its first response: the next client may get its first sync. */
   endFirstSync({ firstSync }: Pumpable): void {
     if (!firstSync || firstSync.state === 'over') return;
     this.#syncs.end(firstSync);

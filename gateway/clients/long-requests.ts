@@ -13,8 +13,8 @@ export interface LongRequest {
 }
 
 /**
- * `in_turns`: the streams of a peer take turns, so that short requests do not wait for long ones. `one_by_one`: they do not,
- * so that few are half done, where that takes memory.
+ * `in_turns`: the streams of a peer take turns, so that short requests do not wait for long ones. `one_by_one`: a peer's request
+ * is finished before its next one, where half-read requests take much memory.
  */
 export type Order = 'in_turns' | 'one_by_one';
 

@@ -282,7 +282,7 @@ export class Polls {
           lease,
           status ? { kind: 'refused', status } : { kind: 'response', message, account },
         );
-        // It counts the response as sent, so the client's next request opens another session. That one takes its place.
+        // The session counts the response as sent, so the client's next request opens another session, which replaces it.
         if (status && waiting) this.#rest(lease);
         return true;
       },

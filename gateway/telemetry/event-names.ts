@@ -153,8 +153,7 @@ export const EVENTS = {
   },
   content_opened: {
     level: 'info',
-    meaning:
-      'the gateway opened its content on disk, for the time in which no source can be reached',
+    meaning: 'the gateway opened its content on disk, and serves it while no source can be reached',
   },
   content_refused: {
     level: 'error',

@@ -293,7 +293,7 @@ old_style_names:
     t.match(neither.errors(), [{ name: '*', code: 12 }]);
     t.match(
       neither.responses[0]?.errors[0]?.status.message,
-      /no entry of old_style_names.served_by applies to this client: its Node meets no "for"/,
+      /no entry of old_style_names.served_by applies to this client: no "for" matches its Node/,
     );
     const explained = await httpJson(
       `http://${gateway.admin}/explain/web?type=envoy.config.cluster.v3.Cluster`,

@@ -124,8 +124,8 @@ export class AbsentNames {
   }
 
   /**
-   * Number of served members that the source lacks, of collections that are not whole yet. Those that are held back are open,
-   * and are subtracted. So are other open names, which are few.
+   * Number of served members that the source lacks, of collections that are not whole yet. The caller subtracts the open
+   * names: the held-back ones among these members, and a few others.
    */
   #lackingCount(): number {
     const { source, mapping } = this.#options.inUse().candidate;
@@ -138,9 +138,9 @@ export class AbsentNames {
   }
 
   /**
-   * Has the candidate in use confirmed none of the served names of a type that stay, on its present stream? go-control-plane has a cache
-   * for each type, which may be filled later than the others. It says what it lacks of the names whose versions it was
-   * sent, and is silent about the others, one of each type (`DeltaStream`).
+   * Has the candidate in use confirmed, on its present stream, none of the type's served names that stay? go-control-plane
+   * has a cache for each type, which may fill later than the others. It names what it lacks of the names whose versions it
+   * got, and is silent about the one name of each type whose version the gateway leaves out (`DeltaStream`).
    */
   #confirmsNone(typeUrl: string): boolean {
     const { index, candidate } = this.#options.inUse();

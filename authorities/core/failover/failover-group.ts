@@ -417,11 +417,10 @@ export class FailoverGroup {
   }
 
   /**
-   * Has the candidate answered each name that a switch could lose? A name without content loses
-   * nothing: its watchers get the answer after the switch. Otherwise a name that the primary deleted
-   * before an outage, and whose absence it never states, would delay the fail-back until it times
-   * out. Names requested since the group left that candidate do not count either, or clients that now and
-   * then request names that no server ever answers would block the fail-back for ever.
+   * Has the candidate answered each name that a switch could lose? Names without content do not count: their watchers get
+   * the answer after the switch. If they counted, a name that the primary deleted before an outage, and whose absence it
+   * never states, would delay the failback until it times out. Names requested since the group left that candidate do not
+   * count either: clients that now and then request names that no server answers would block the failback for ever.
    */
   #isComplete(candidate: Candidate): boolean {
     // Nearly always so for a source that is subscribed before the failover: a group may have thousands of names.
@@ -461,8 +460,8 @@ export class FailoverGroup {
   }
 
   /**
-   * When the source in use may replace what the group took over: it has returned, and has answered. About what has not
-   * changed since, a resumed delta stream is silent.
+   * When the source in use may replace what the group took over: once it is back and has answered, or `switch_wait` after its
+   * return, since a resumed delta stream is silent about unchanged names.
    */
   #withheldUntilMs(): number {
     if (!this.#resources.isWithheld) return Infinity;

@@ -419,11 +419,11 @@ export interface Replaced {
 }
 
 /**
- * What the new group goes on from: an operator's order, and the hold of its last switch. Without it, the group would
- * return to a primary that has just come back, and an order would end with an edit of the map.
+ * The state that the new group takes over: an operator's order, the alternative in use, and the hold of the last switch. Else
+ * it would return to a primary that has just come back, and an edit of the map would end the order.
  *
- * @returns to be put over the initial state. A group at its primary begins with `connecting`, and compares what it
- *   took over with the primary
+ * @returns fields that replace those of the initial state. A group at its primary begins with `connecting`, and compares what
+ *   it took over with the primary
  */
 export function inherited(
   { state, policy: before, placeOf }: Replaced,

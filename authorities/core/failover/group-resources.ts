@@ -95,8 +95,8 @@ export class GroupResources {
   }
 
   /**
-   * The source in use lacks what the group took over from an earlier process or map, and has confirmed nothing of it. While its
-   * removals are held back, nothing else counts as absent (seed 2980).
+   * The group serves only what it took over from an earlier process or map: the source in use has confirmed none of it, and
+   * lacks some. While removals of it are held back, nothing else counts as absent (seed 2980).
    */
   get isDoubtful(): boolean {
     return this.#served.isAllAdopted && this.#absent.size > 0;
@@ -535,7 +535,7 @@ export class GroupResources {
     return false;
   }
 
-  /** A collection that was empty at the alternative was told as unavailable: now it has an answer. */
+  /** Watchers were told that a collection without members at the alternative is unavailable: now it has an answer. */
   #noteFirstMember({ typeUrl, name }: Projection, nowMs: number): void {
     const glob = this.#demands.get(typeUrl, globKeyOf(name));
     if (glob?.isWhole !== true || glob.lastErrorCode === undefined) return;
@@ -592,8 +592,8 @@ export class GroupResources {
   }
 
   /**
-   * Silence proves no absence. What a new stream lacks is queued again when it has answered. Content that was held back, since it
-   * has no endpoints, is served.
+   * Silence proves no absence: what a new stream lacks is queued again once it has answered. If the source has content without
+   * endpoints that was held back, the group serves it now.
    */
   #settleHeld({ typeUrl, name }: HeldName, nowMs: number): void {
     if (this.#serveHeld(typeUrl, name, nowMs)) return;
@@ -636,7 +636,7 @@ export class GroupResources {
   #expire(typeUrl: string, name: ResourceName, nowMs: number): void {
     this.#served.delete(typeUrl, name);
     this.#absent.forget(typeUrl, name);
-    // Content that was held back, since it has no endpoints.
+    // Serve content that was held back because it has no endpoints.
     this.#serveHeld(typeUrl, name, nowMs);
     if (this.#served.get(typeUrl, name)) return;
     this.#noteAnswered(typeUrl, name, false);

@@ -51,8 +51,10 @@ export interface StillOpen<Name extends { readonly key: string }> {
    */
   readonly isOpen: (held: HeldName<Name>) => boolean;
   /**
-   * Names that are not held back, and whose collections the source has not answered in full yet: it may lack them.
-   * They count in the total, and the held ones wait for them as for open names. It gets the number of open names. Default: 0.
+   * Number of names that are not held back and that the source may lack, since it has not answered their collections in full.
+   * They count in the total, and held names wait for them as for open names. Default: 0.
+   *
+   * @param open the number of open names
    */
   readonly undecided?: (open: number) => number;
   /** When to check open names again. */
@@ -81,8 +83,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   readonly #guard: DeletionGuard;
   readonly #held = new TypedMap<Held<Name>>();
   /**
-   * When to look at the held removals next. Too early if the first of them was cancelled. `cancel` moves it back while the
-   * source is loading.
+   * When to look at the held removals next. Too early if the first of them was cancelled. `cancel` moves it to a later time
+   * while the source is loading.
    */
   #soonestMs = Infinity;
   /** A source that is still loading delays no judgement beyond this. */
@@ -291,8 +293,8 @@ function areTypesLost<Name extends { readonly key: string }>(
 }
 
 /**
- * Would removing `going` of `total` names trigger the guard? All of them do, however few: a source without resources has most
- * likely just started.
+ * Would removing `going` of `total` names trigger the guard? Removing all of them does, however few: a source without
+ * resources has most likely just started.
  */
 export function triggersGuard(
   { share, count }: DeletionGuard,

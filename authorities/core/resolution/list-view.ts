@@ -29,7 +29,7 @@ export interface Nesting {
   handleChanged(view: ListView): void;
   /** The list, which had no entries, has this many; they are about to be read. */
   handleCounted(view: ListView, entryCount: number): void;
-  /** One of them is read: it counts as an entry of the list from now on, or not at all. */
+  /** One counted entry is read: `handleEntry` counts it again if the list takes it. */
   handleRead(view: ListView): void;
   /** The list has one more entry. @param nested the list that it leads to; undefined: it leads to none */
   handleEntry(view: ListView, nested: ResourceName | undefined): void;
@@ -175,8 +175,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
     if (this.#isClosed) return;
     this.#content = projection;
     const nowMs = this.#port.nowMs();
-    // A list that changes while it is read would otherwise never be read to its end. A long one is read in the next turn: in this
-    // one, it was taken from its source.
+    // Do not restart a list that changes while it is read: it would never be read to its end. A long list is read in the next
+    // turn, since this turn took it from its source.
     if (this.#reading || nowMs < this.#nextReadMs || isLong(projection)) {
       this.#nextReadMs = Math.max(nowMs, this.#nextReadMs);
       this.#postpone(true);

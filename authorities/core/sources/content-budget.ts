@@ -96,13 +96,13 @@ export class ContentBudget {
     if (more <= 0) return undefined;
     const { maxResources, maxBytes } = this.#limits;
     if (isNew && this.#resources >= maxResources) {
-      return `exceeds the budget of the source of ${maxResources} resources (limits.max_resources_per_source)`;
+      return `exceeds the source's budget of ${maxResources} resources (limits.max_resources_per_source)`;
     }
     if (this.#bytes + more > maxBytes) {
-      return `exceeds the budget of the source of ${maxBytes} bytes (limits.max_content_per_source)`;
+      return `exceeds the source's budget of ${maxBytes} bytes (limits.max_content_per_source)`;
     }
     if (this.#total.bytes + more > this.#total.maxBytes) {
-      return `exceeds the budget of all sources of ${this.#total.maxBytes} bytes (limits.max_content)`;
+      return `exceeds the budget of ${this.#total.maxBytes} bytes for all sources (limits.max_content)`;
     }
     return isNew && this.#total.isShort
       ? 'is new, and the gateway is short of memory (limits.max_heap_percent)'

@@ -63,7 +63,7 @@ import { soonestOf } from '../soonest.js';
 export interface DeltaStreamOptions extends StreamOptions {
   /** `trusted`: the server reports what it deleted while no stream was open; `fresh`: it does not. */
   readonly resume: 'trusted' | 'fresh';
-  /** New names of one request, be it the first of a type or not; Infinity: all, because requests are limited. */
+  /** Most new names in any one request. Infinity: all, because `rate_limit_settings` limits the number of requests. */
   readonly maxNamesPerRequest: number;
 }
 

@@ -73,8 +73,8 @@ interface TypeState {
    */
   readonly left: Map<string, number>;
   /**
-   * Names that the next request leaves out, so that the one after it requests them again; and
-   * whether that is repeated if it fails.
+   * Names that the next request leaves out, so that the one after it requests them again. Value:
+   * whether both requests may be repeated once.
    */
   readonly leftOut: Map<SourceSubscription, boolean>;
   /** Names that were left out, and that no response since had. */
@@ -287,8 +287,8 @@ export class SotwStream implements SourceStream {
   }
 
   /**
-   * A request of a type whose names changed. While its last response is not answered, the answer has the names, and the
-   * ACKs before it go first.
+   * A request of a type whose names changed. While the type's last response waits for its ACK or NACK, that one carries the
+   * names, after the ACKs before it.
    */
   #change(nowMs: number): StreamRequest | undefined {
     for (const typeUrl of this.#changed) {
@@ -454,9 +454,9 @@ export class SotwStream implements SourceStream {
   }
 
   /**
-   * A response that was under way makes the server ignore the requests that left a name out and
-   * requested it again: their nonce is old. So both are repeated, once: a server may respond to them
-   * although it lacks the name. Heartbeats are no answer.
+   * If a response was under way, the server ignores the two requests that left a name out and
+   * requested it again: their nonce is old. So the gateway repeats both, once: a server that lacks
+   * the name may respond to them too. Heartbeats answer nothing.
    */
   #settleAwaited(
     state: TypeState,
@@ -474,11 +474,11 @@ export class SotwStream implements SourceStream {
   }
 
   /**
-   * With fewer members than before, the response may be older than the requests (seed 735), also if others have come
-   * since (seed 5001952).
+   * A response with fewer members than the stream had sent may be older than the requests (seed 735), also if other members
+   * have come since (seed 5001952).
    *
-   * Of a collection that was subscribed again while the response was read in portions, the first part is lost (seeds 110250,
-   * 53093). A whole set has all of its collections, and to leave one out again would delete it (seed 114188).
+   * If the collection was subscribed again while the response was read in portions, its first part is lost (seeds 110250,
+   * 53093). A whole set has all of its collections; leaving one out again would delete its members (seed 114188).
    */
   #settleGlob(
     { lost, leftOut }: TypeState,
@@ -492,7 +492,7 @@ export class SotwStream implements SourceStream {
     const mayLackFirstPart = before.againMs > arrivedMs;
     if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= mayLackFirstPart;
     else if (mayLackFirstPart || this.#membersIn(sent, glob) < before.members) {
-      // Each repetition brings the whole collection, and the next one: a new stream follows, if not at once.
+      // Each repetition brings the whole collection and may cause another one: repeat once, then open a new stream.
       if (before.isRepeated) this.#isStuck = true;
       else {
         lost.set(glob, { ...before, isRepeated: true });
@@ -506,7 +506,7 @@ export class SotwStream implements SourceStream {
     return members.filter(({ projection: { name } }) => sent.has(name.key)).length;
   }
 
-  /** Otherwise the name was unsubscribed while the response was under way. */
+  /** False: the name was unsubscribed while the response was under way. */
   #isSubscribed(typeUrl: string, name: ResourceName): boolean {
     const contents = this.#contents;
     return (contents.subscription(typeUrl, name) ?? contents.globOf(typeUrl, name)) !== undefined;
@@ -594,7 +594,10 @@ export class SotwStream implements SourceStream {
     }
   }
 
-  /** Names whose time was over before the first set came have as long again: it lacks them, so they may be absent (seed 6005252). */
+  /**
+   * Names that timed out before the first set came get the same time again. The set lacks them, so they may be absent
+   * (seed 6005252).
+   */
   #awaitMissing(sent: ReadonlySet<string>, { typeUrl, nowMs }: ResponseContext): void {
     this.#contents.reopen(typeUrl, sent);
     this.#answers.handleRequested([...this.#contents.subscriptions(typeUrl)], nowMs);

@@ -65,9 +65,9 @@ export interface SourceChange {
   readonly name: ResourceName;
   readonly listeners: readonly Listener[];
   /**
-   * `removed`: the source may have lost the resource, not deleted it. `present`: it may have lost a part of the content. This is
-   * part of the first response after a reconnect, or the first answer for the name, or answers a name that the source lacked
-   * already.
+   * `removed`: the source may have lost the resource, not deleted it. `present`: it may have lost a part of the content. The
+   * change came with the first response after a reconnect, is the first answer for the name, or concerns a name that the
+   * source lacked already.
    */
   readonly isDoubtful?: boolean;
   /** `removed` only: the content's TTL deadline. A removal is held back no longer than this. */
@@ -286,8 +286,8 @@ export class SourceContents {
   }
 
   /**
-   * The held resources, without the members of globs that were never answered in full. A server that gets the versions of
-   * all members of a glob is silent about it, and so is a source that hangs.
+   * The held resources, without the members of globs that were never answered in full: if it got the versions of all
+   * members, a server would be silent about such a glob, just like a source that hangs.
    */
   *wholeEntries(typeUrl: string): IterableIterator<SourceEntry> {
     for (const { glob, entries } of this.#collectionsOf(typeUrl)) {

@@ -68,7 +68,7 @@ export class Sources {
   #leads: ReadonlyMap<string, string>;
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
-  /** What replaced sources leave to the new ones. Epochs count on, so late IO of the old one cannot pass for its own. */
+  /** Facts that a source inherits from the one it replaces. Epochs count on, so late IO of the old source is ignored. */
   readonly #replaced = new Map<string, Legacy>();
   /** One such epoch for all sources of node groups: they come and go, so a map would only grow. */
   #lastGroupEpoch = 0;

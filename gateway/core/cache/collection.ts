@@ -227,10 +227,10 @@ export class Collection {
   }
 
   /**
-   * @param isCurrent the sources have answered the collection. Otherwise it is what an earlier process or an alternative has, and a
-   *   name whose removal is remembered may have come back meanwhile (seed 5998)
-   * @returns remembered names that are not members: probably removed while no client subscribed. Without those that
-   *   the guard keeps
+   * @param isCurrent the sources have answered the collection. If not, its content is that of an earlier process or an
+   *   alternative, and a name whose removal is remembered may exist again (seed 5998)
+   * @returns remembered names that are not members: probably removed while no client subscribed. Names that the guard keeps
+   *   are left out
    */
   handleComplete(isProof: boolean, isCurrent: boolean = isProof): readonly string[] {
     this.complete = true;

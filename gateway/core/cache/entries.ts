@@ -26,7 +26,7 @@ export interface NameEntry {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly subscribers: Set<NameSubscriber>;
-  /** On the account of the first subscriber; undefined: on none. */
+  /** Pays for the entry: the first subscriber's stream; undefined: none. */
   readonly payer: NamePayer | undefined;
   state: NameState;
   /** Present: the client may not ask for it. The cache does not have such an entry. */
@@ -85,7 +85,7 @@ export function isKnown(state: NameState): boolean {
   return wantedOf(state) !== 'unknown';
 }
 
-/** A source sent at least a part of it. */
+/** A source has answered it, at least in part. */
 export function isAnswered(entry: NameEntry | GlobEntry): boolean {
   if (!('collection' in entry)) return isKnown(entry.state);
   return entry.collection.complete || entry.collection.members.size > 0;

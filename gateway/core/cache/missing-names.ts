@@ -73,8 +73,8 @@ interface Missing {
 const MAX_GROWTH_MS = 60_000;
 
 /**
- * The guard of names that this process never had waits anew for a source that fails again and again, for at most this time. First
- * sets of state-of-the-world clients wait with it, and with them what is new.
+ * If a source fails again and again, the guard's wait for names that this process never had starts anew, for at most this time.
+ * First sets of state-of-the-world clients wait too, and with them the new resources in these sets.
  */
 export const MAX_GUARDED_MS = 600_000;
 

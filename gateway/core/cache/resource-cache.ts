@@ -105,7 +105,7 @@ const MAX_DROPPED = 500;
 /** Members of dropped collections that are forgotten in one turn. A count. */
 const MAX_FORGOTTEN = 2_000;
 
-/** A change of a resource without constraints is one for each of its variants, in one turn. A count. */
+/** A resource without constraints changes once for each requested set of parameters, all in one turn. A count. */
 const MAX_VARIANTS_OF_NAME = 1_000;
 const TOO_MANY_VARIANTS: RpcStatus = {
   code: STATUS_CODE.unavailable,

@@ -83,7 +83,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   /** Undefined: the client claims nothing. */
   #claims: ClientClaims | undefined;
   readonly #asides = new Asides(this);
-  /** Undefined: the client has refused nothing, as nearly all. */
+  /** Undefined: the client has rejected nothing (the usual case). */
   #retries: NackRetries | undefined;
   readonly #typesSeen = new Set<string>();
   readonly #clustersToCome: ClustersToCome;
@@ -105,7 +105,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #namesLeft: Iterator<void> | undefined;
   /** Names that the present portion may still handle. */
   #portionLeft = 0;
-  /** When the present portion of them is handled. */
+  /** The time at which the present portion is handled. */
   #portionMs = 0;
 
   constructor(options: SessionOptions) {
@@ -413,10 +413,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /**
    * Envoy needs the assignment again after each changed cluster, or it warms that cluster for 15 s
-   * (ENVOY 5). So the version of an assignment encodes the cluster versions it was sent for. A
-   * changed version then covers both cases, and a client that resumes after a change of the cluster
+   * (ENVOY 5). So the version of an assignment encodes the cluster versions it was sent for. It
+   * changes when the endpoints or a cluster change: a client that resumes after a change of the cluster
    * alone gets the assignment again, at any instance. Only clusters that were sent count. If a cluster
-   * still waits for an ACK, the session sends the assignment after it has sent the cluster.
+   * still waits for an earlier ACK, the session sends the assignment after it has sent the cluster.
    */
   clustersBehind(edsKey: string): ClustersBehind {
     if (this.#clustersToCome.areOwed) return { suffix: SOME_CLUSTERS, settled: true };

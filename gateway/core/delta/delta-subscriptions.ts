@@ -110,7 +110,7 @@ export class DeltaSubscriptions
     return [this.authority];
   }
 
-  /** Was a response sent, or does the client hold content that it brought? */
+  /** Was a response sent, or does the client hold content from an earlier stream? */
   get wasSent(): boolean {
     return this.unacknowledged.hasSent || this.subscribed.isHeld;
   }
@@ -244,7 +244,7 @@ export class DeltaSubscriptions
     return this.#variants.refusalOf(name);
   }
 
-  /** Names and members with a response still due that `nameCount` does not count. */
+  /** Number of names and members beside `nameCount` for which a response may still be due. */
   get owedCount(): number {
     return this.#possiblyHeld.count + this.#due.leftNames.size + this.#due.goneMembers.size;
   }
@@ -279,7 +279,7 @@ export class DeltaSubscriptions
     this.#handleReady();
   }
 
-  /** A source that lacks all other claims has lost all that the client still wants (seed 54291). */
+  /** Unsubscribed claims leave the guard's total. Else a source without the rest would not trigger it (seed 54291). */
   #leaveClaims(collectionKey: string): void {
     for (const [key, { isClaim }] of this.#possiblyHeld.of(collectionKey) ?? [])
       if (isClaim) this.#leaveClaim(key);
@@ -331,7 +331,7 @@ export class DeltaSubscriptions
     this.#owner.handleReady();
   }
 
-  /** Nothing is due, and nothing has changed since that was found out: a client may have 10,000 subscriptions. */
+  /** Nothing was due at the last look, and nothing has changed since. Saves looks: a client may have 10,000 subscriptions. */
   get isIdle(): boolean {
     return this.#isIdle;
   }
@@ -367,7 +367,7 @@ export class DeltaSubscriptions
     this.#handleReady();
   }
 
-  /** Do claimed names remain whose existence the sources may still tell? */
+  /** Do claimed names remain, and may the sources still say whether they exist? */
   get hasOpenClaims(): boolean {
     return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#due.globs, (glob) =>
       this.#cache.isCurrent(this.typeUrl, glob.entry.collection.glob),
@@ -531,7 +531,7 @@ export class DeltaSubscriptions
     }
     // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
     if (!behind.settled && isVersionOf(held, content)) return;
-    // An assignment is often sent again, since its cluster was sent.
+    // MAYBE_HELD assignments are mostly resends after their cluster.
     const mayBeNew = held === MAYBE_HELD && (isClaim || !this.#isAssignment);
     this.#variants.replace(draft, known, content);
     const isNew = held === NOT_HELD || mayBeNew;

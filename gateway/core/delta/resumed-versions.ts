@@ -104,7 +104,7 @@ export class ResumedVersions {
   }
 }
 
-/** Most often the first one tells. */
+/** Mostly the first version decides. */
 function someHasMark(versions: ReadonlyMap<string, string>): boolean {
   for (const version of versions.values()) if (hasClusterMark(version)) return true;
   return false;

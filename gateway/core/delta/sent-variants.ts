@@ -69,7 +69,7 @@ export class SentVariants {
     if (this.areKnown) known.constraints = constraints ?? NONE;
   }
 
-  /** TP2, "Example: Transition Scenarios": the variant before goes in the same response, so that a client never has two. */
+  /** Removes the former variant in the same response, so that a client never has two (TP2, "Example: Transition Scenarios"). */
   replace(draft: Draft, known: NameSubscription, content: Projection): void {
     if (!this.areKnown) return;
     const { asked, constraints = NONE, held, isClaim } = known;
@@ -104,7 +104,7 @@ export class SentVariants {
   }
 }
 
-/** Is the client to hold this variant by this subscription, once it was sent what is due? */
+/** Will this subscription have brought the client this variant, once all that is due is sent? */
 function brings({ held, entry: { state } }: NameSubscription, variant: SentConstraints): boolean {
   if (state.kind === 'absent') return false;
   if (state.kind === 'present') return isSameVariant(state.projection.constraints, variant);

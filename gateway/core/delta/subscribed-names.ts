@@ -100,9 +100,9 @@ export class SubscribedNames {
   }
 
   /**
-   * Do claimed names remain whose existence the sources may still tell?
+   * Do claimed names remain, and may the sources still say whether they exist?
    *
-   * @param pending the next response has the missing members of these collections, if they are proven
+   * @param pending collections whose missing members are found with the next response, if they are proven
    * @param isCurrent are the sources of this collection live, and have they answered it?
    */
   hasOpenClaims(
@@ -165,7 +165,7 @@ export class SubscribedNames {
     return false;
   }
 
-  /** The client was stuck until tombstones were dropped that it had not read. */
+  /** The cache dropped tombstones that the client had not read, since it was stuck. */
   get hasMissedRemovals(): boolean {
     for (const { entry, removedSeq } of this.#globs.values()) {
       if (removedSeq < entry.collection.droppedSeq) return true;

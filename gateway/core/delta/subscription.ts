@@ -10,7 +10,7 @@ import { NOT_HELD, type Held } from '../session/holdings.js';
 import { TOO_LARGE } from '../session/message-limit.js';
 import type { GlobEntry, NameEntry } from '../cache/entries.js';
 
-/** How a variant (TP2) is removed. */
+/** The constraints that name a variant (TP2) in its removal. */
 export type SentConstraints = Pick<ParameterConstraints, 'text' | 'bytes'>;
 
 /** Subscription to one name. */

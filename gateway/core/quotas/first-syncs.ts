@@ -25,7 +25,7 @@ type Waiting<Stream> = Map<PeerAccount, Map<FirstSync, Stream>>;
 export class FirstSyncs<Stream> {
   readonly #resuming: Waiting<Stream> = new Map();
   readonly #fresh: Waiting<Stream> = new Map();
-  /** And when they are over at the latest; in this order. */
+  /** First syncs under way, with the time when each ends at the latest; in this order. */
   readonly #underWay = new Map<FirstSync, number>();
   #waitingCount = 0;
 

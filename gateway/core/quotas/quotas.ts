@@ -31,13 +31,13 @@ const none = (): Counts => ({
   buffered: 0,
 });
 
-/** Quotas of what known clients get: it goes on, and makes room, while memory is short. */
+/** While memory is short, clients that are connected still get these: serving them makes room. */
 const GO_ON_WHEN_SHORT: ReadonlySet<Quota> = new Set(['first_syncs', 'buffered']);
 
-/** A shorter request does not count, as little as what waits for one client (`limits.write_ahead`). Bytes. */
+/** A shorter request does not count, just as unread responses below `limits.write_ahead` do not. Bytes. */
 export const LONG_REQUEST_BYTES = 65_536;
 
-/** A part of a quota below which a client that was refused may ask again. */
+/** A refused client may ask again when less than this part of the quota is used. */
 const ROOM_AGAIN = 0.9;
 
 export class Quotas {

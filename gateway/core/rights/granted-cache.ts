@@ -125,7 +125,7 @@ export class GrantedCache {
     return this.#cache.subscribeGlob(typeUrl, glob, subscriber, payer);
   }
 
-  /** The stream ends: a later one of the client may resume without the members. */
+  /** Notes how far the client read the collection: its next stream may not name the members. */
   noteLeft({ typeUrl, denial }: GlobEntry, place: CollectionPlace, nowMs: number): void {
     if (!denial) this.#past()?.note(typeUrl, place, nowMs);
   }

@@ -186,7 +186,7 @@ export function clientScopeOf(
 }
 
 const NOT_FOR_CLIENT =
-  'no entry of old_style_names.served_by applies to this client: its Node meets no "for"';
+  'no entry of old_style_names.served_by applies to this client: no "for" matches its Node';
 
 const isServed = ({ servedBy }: OldStyleSpec, { fields }: ClientIdentity): boolean =>
   servedBy.some((entry) => appliesTo(entry, fields));

@@ -1,9 +1,10 @@
 /**
- * Does a client that returns still have to request its clusters? While a cluster warms, Envoy sends no request for clusters, on a
- * new stream either (ENVOY 24). Listeners and routes may name clusters that such a client lacks, so they wait for that request.
+ * Does a returning client still have to request its clusters? While a cluster warms, Envoy sends no request for clusters, not
+ * even on a new stream (ENVOY 24). Listeners and routes may name clusters that such a client lacks, so they wait for that
+ * request.
  *
- * Nothing but the versions of the endpoints tells that the client has clusters from an earlier stream: the gateway marks them. A
- * client may request listeners and routes before endpoints. Then these wait a moment for the request for endpoints.
+ * Only the versions of the endpoints tell that the client has clusters from an earlier stream: the gateway marks these
+ * versions. If a client requests listeners and routes before endpoints, they wait a moment for the request for endpoints.
  */
 import { TYPE_URL } from '../../../protos/type-urls.js';
 

@@ -35,7 +35,7 @@ export class GroupStays {
   /**
    * A stream of the client is in this node group.
    *
-   * @param client tells it from other clients, whatever group it is in; undefined: nothing does
+   * @param client identifies the client, whatever its node group; undefined: nothing identifies it
    * @returns call it when the stream ends
    */
   enter(client: string | undefined, scope: string, stream: StayingStream): () => void {
@@ -76,7 +76,7 @@ export class GroupStays {
     return group;
   }
 
-  /** @param isKnown the client is in another group now, if the group has no clients left */
+  /** @param isKnown the client is tracked: if this group has no clients left, it is in another one */
   #leave(scope: string, isKnown: boolean): void {
     const { streams, clients } = this.#groupOf(scope);
     if (streams.size > 0 || clients > 0) return;

@@ -6,10 +6,10 @@
  *
  * - Clusters and endpoints are sent at once. Envoy withholds the ACK of clusters until it has their
  *   endpoints, so endpoints never wait for that ACK (ENVOY 6).
- * - Listeners and routes wait for clusters and endpoints that are still to be sent, also if the set of clusters
- *   is not complete yet, and for the ACK of clusters that are new to the client. If the client resumes while
- *   a cluster warms, they also wait for its request for clusters (ENVOY 24), which Envoy withholds for ever if a secret
- *   never comes: so only at the start of the stream.
+ * - Listeners and routes wait for clusters and endpoints that are still to be sent, also while the set of clusters is
+ *   incomplete, and for the ACK of clusters that are new to the client. If the client resumes while a cluster warms, they
+ *   also wait for its request for clusters (ENVOY 24). Envoy withholds that request for ever if a secret never comes, so
+ *   this wait exists only at the start of the stream.
  * - Removals go last, in reverse order of types. Those of clusters also wait for routes that may still come.
  *
  * Each wait lasts `ackDeadlineMs` at most, which is longer than Envoy's 15 s of warming. A returning client has two waits, one
@@ -35,10 +35,11 @@ export interface TypeSubscriptions {
   holdsFirstSet(nowMs: number): boolean;
   /** Until when the deletion guard holds it back. Undefined: it does not. */
   readonly guardedUntilMs: number | undefined;
-  /** When content, or removals, began to wait for other types. Undefined: not waiting. */
+  /** When content began to wait for other types. Undefined: not waiting. */
   waitingSinceMs: number | undefined;
   /** When content began to wait for a first set that is held back. Undefined: it never did. */
   heldSinceMs: number | undefined;
+  /** As `waitingSinceMs`, of removals. */
   removalsSinceMs: number | undefined;
 }
 
@@ -52,8 +53,8 @@ interface WaitingForClusters extends Waiting {
   readonly clusters: TypeSubscriptions | undefined;
   readonly endpoints: TypeSubscriptions | undefined;
   /**
-   * Until when the request for clusters of a client that has some from an earlier stream may still come. Undefined: it came,
-   * or the client has none.
+   * When to stop waiting for the request for clusters of a client that has, or may have, clusters from an earlier stream.
+   * Undefined: the request came, or the client has none.
    */
   readonly clustersAwaitedUntilMs: number | undefined;
 }
@@ -101,8 +102,8 @@ export function contentWaitUntil(waiting: WaitingForClusters): number | undefine
 }
 
 /**
- * @returns until when listeners and routes of a client that returns wait until its clusters can be sent. The wait for the ACK
- * of these begins after that (seed 5003452).
+ * @returns when listeners and routes of a returning client stop waiting for its clusters to be sent. The wait for the ACK of
+ * the clusters begins after that (seed 5003452).
  */
 function startWaitUntil({
   subscriptions,

@@ -34,7 +34,7 @@ export const NOTHING: ResponseContent = {
 
 const NO_PIECES: Buffer[] = [];
 
-/** A response with so many is full, however small they are: one of 5,000 took a turn of 20 to 40 ms. A count. */
+/** A response with this many resources is full, however small they are: one of 5,000 took a turn of 20 to 40 ms. A count. */
 const MAX_RESOURCES = 2_500;
 
 /** Collects the contents of one response. */
@@ -49,7 +49,7 @@ export class Draft {
   #errors: ResourceError[] | undefined;
   #bytes = 0;
   #resources = 0;
-  /** Resources that the response has already. A count. */
+  /** Skipped repeats of resources in the response. A count. */
   #repeated = 0;
   #bringsNew = false;
   #isOwed = false;
@@ -96,7 +96,7 @@ export class Draft {
       this.#add(projection, variantField(projection), suffix, isNew);
   }
 
-  /** Of a collection: it comes without constraints, since its removal has none. */
+  /** Adds a member of a collection, without constraints, since its removal has none. */
   addMember(projection: Projection, isNew: boolean): void {
     if (this.#isRepeatedMember(projection)) return;
     if (!this.#variants || this.#isFirst(variantOf({ name: projection.name })))

@@ -99,8 +99,8 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   /**
-   * The set of a client with a version waits: the client loses each resource that the set lacks, unless another one replaced it.
-   * A client without a version may be new, so its set waits only briefly.
+   * For a client that brought a version, the set waits until each unknown name is answered or replaced: the client deletes each
+   * resource that the set lacks. A client without a version may be new, so its set waits only briefly.
    */
   #unknownUntilMs(nowMs: number): number | undefined {
     if (this.#of.isResuming) return this.#replacedUntilMs(nowMs);
@@ -252,7 +252,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     return all.filter((one) => !unknown.has(one)).map((one) => this.#sampleOf(one));
   }
 
-  /** What is unknown since its sources cannot be reached. */
+  /** Unknown names and collections whose sources are unreachable. */
   get unreachable(): readonly Sample[] {
     const unreachable = [...this.#of.unknown].filter(({ entry }) => isUnreachable(entry));
     return unreachable.map((one) => this.#sampleOf(one));
@@ -458,14 +458,15 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const content = this.#of.limit.contentOf(entry.state);
     if (content) return content;
     if (sent) return sent;
-    // The watch of the name may have no result yet where that of a collection has one.
+    // The watch of a collection may have a result although that of the name has none yet.
     const covering = isKnown(entry.state) ? undefined : this.#of.coveringOf(entry.name);
     return (covering && this.#of.limit.admit(covering.member.projection)) ?? placeholder;
   }
 
   /**
-   * Content that was removed while the client was away. The client's routes may still need it, so it goes as it does for a
-   * client that was not away: after them. A control plane that is silent about names that it lacks costs no call either.
+   * Content that was removed while the client was away. The client's routes may still need it, so it is dropped after they
+   * change, as for a connected client. A direct connection to a control plane that is silent about missing names costs no
+   * call either.
    */
   #lastOf({ entry: { state }, mayBeHeld }: SotwName): Projection | undefined {
     if (!this.#isReturn || !mayBeHeld || state.kind !== 'absent') return undefined;
@@ -592,7 +593,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 }
 
-/** The guard has still to decide, or a source has still to answer; an alternative has sent all that it has. */
+/** May a source still answer, or the guard still decide? Not if the source failed, or an alternative sent all that it has. */
 const mayStillBeAnswered = (entry: SotwName['entry'] | SotwGlob['entry']): boolean =>
   !isStuck(entry) ||
   ('collection' in entry && entry.collection.isDoubted && entry.error === undefined);

@@ -78,5 +78,5 @@ export interface Responses {
   dropUnsent(mayAsk: (name: ResourceName) => boolean): boolean;
 }
 
-/** A client waits at most this long for everything that it may hold; then it is sent a part. */
+/** A first response waits this long for missing answers; the whole set of a returning client may wait longer. */
 export const FIRST_ANSWER_WAIT_MS = 3_000;

@@ -207,7 +207,7 @@ export class SelectiveResponses implements Responses {
       this.#of.noteSent(known, placeholder);
       return;
     }
-    // A client that acts on the error drops the resource: if it returns, it has to be sent.
+    // A client that acts on the error drops the resource. If the resource returns, it has to be sent.
     if (isKnown(state)) this.#of.noteSent(known, undefined);
     explain(known, draft.errors);
   }
@@ -217,13 +217,13 @@ export class SelectiveResponses implements Responses {
       return this.#of.limit.admit(state.projection) ?? (hadContent ? sent : undefined);
     }
     if (isKnown(state)) return undefined;
-    // The watch of the name may have no result yet where that of a glob has one.
+    // The watch of a glob may have a result although that of the name has none yet.
     const covering = this.#of.coveringOf(name);
     if (!covering?.glob.entry.collection.complete) return undefined;
     return this.#of.limit.admit(covering.member.projection);
   }
 
-  /** @returns whether the glob turned out to be empty, which was not sent before. */
+  /** @returns whether the glob is empty, and the client was not told so before. */
   #takeMembers(glob: SotwGlob, draft: PartialDraft): boolean {
     const { collection } = glob.entry;
     explainGlob(glob, draft.errors);

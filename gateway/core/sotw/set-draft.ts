@@ -1,4 +1,4 @@
-/** The set of listeners or clusters that a client is to hold: what its next response contains. */
+/** The whole set of one type (`AllRequiredResponses`) that a client is to hold: the contents of its next response. */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { SetDigest } from '../cache/set-digest.js';
@@ -15,7 +15,7 @@ export type WholeContent = Pick<SotwContent, 'segments' | 'resources' | 'version
 /** Are its members in the set? */
 export const isIncluded = ({ included }: SotwGlob): boolean => included;
 
-/** Marks lingering resources as sent. */
+/** The next whole set. Marks its lingering resources as sent. */
 export function wholeContentOf(of: SotwSubscriptions): WholeContent {
   const draft = new SetDraft(of);
   for (const known of of.names.values()) draft.addName(known);

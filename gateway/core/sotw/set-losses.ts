@@ -40,7 +40,7 @@ export interface FirstSet {
   readonly doubted: readonly Sample[];
   /** What a source has answered. */
   readonly known: readonly Sample[];
-  /** What is unknown since its sources cannot be reached. */
+  /** Unknown names and collections whose sources are unreachable. */
   readonly unreachable: readonly Sample[];
   /** `SetLosses` sets it: until when the set may not be sent; undefined: send now. */
   heldUntilMs: number | undefined;
@@ -119,7 +119,7 @@ export class SetLosses {
     return this.#cache.isCurrent(typeUrl, sample);
   }
 
-  /** Notes the authorities about which all is known but what the guard holds back for all clients. */
+  /** Notes the authorities of which only names that the guard holds back for all clients are unknown. */
   #findDoubts(sets: readonly FirstSet[], nowMs: number): void {
     // Nothing is undecided now: keep the noted doubts, because no source sent anything new.
     if (!sets.some(({ isUndecided }) => isUndecided)) return;
@@ -138,10 +138,10 @@ export class SetLosses {
   }
 
   /**
-   * Everything is known but names that the guard holds back for all clients (`MissingNames`): its wait counts for
-   * this client too, so that the client does not wait twice, for the same source or for another (seed 72527).
+   * Only names that the guard holds back for all clients (`MissingNames`) are still unknown. The guard's wait counts for this
+   * client too, so that the client does not wait twice, for the same source or for another (seed 72527).
    *
-   * @param doubted of all authorities whose sources answer now; an authority with a source that is away has a wait of its own
+   * @param doubted of all authorities whose sources answer now. An authority with a source that is away waits by itself
    */
   #noteDoubts(doubted: readonly Sample[], nowMs: number): void {
     const authorities = new Set(doubted.map(({ sample }) => sample.authority));

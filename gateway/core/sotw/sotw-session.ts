@@ -120,7 +120,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   readonly limit: MessageLimit;
   /** The last request, while names of it are left. */
   #request: RequestUnderWay | undefined;
-  /** When the present portion of it is handled. */
+  /** The time at which the present portion is handled. */
   #portionMs = 0;
   /** There may be something to send once it is handled. */
   #isReadyLater = false;
@@ -251,7 +251,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
-  /** For the ACKs to come. In proportion to the names that count: a request may repeat one forever, or have no room. */
+  /** Kept to recognize ACKs, up to a size per counted name: a request may repeat a name forever, or its names have no room. */
   #namesToKeep({ subscriptions, encodedNames }: RequestUnderWay): Uint8Array | undefined {
     const mostBytes = MAX_KEPT_PER_NAME_BYTES * subscriptions.nameCount;
     const isKept = encodedNames !== undefined && encodedNames.length <= mostBytes;
@@ -536,7 +536,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return encoded;
   }
 
-  /** The version of endpoints tells a gateway to which the client returns that the client has clusters, too. */
+  /** Marks the version of endpoints: it tells the gateway to which the client returns that the client has clusters. */
   #withMark({ typeUrl }: SotwSubscriptions, answer: SotwContent): SotwContent {
     if (typeUrl !== TYPE_URL.clusterLoadAssignment || !this.#clustersToCome.areThere) return answer;
     return { ...answer, versionInfo: answer.versionInfo + SOME_CLUSTERS };

@@ -77,9 +77,9 @@ export class SotwSubscriptions
   readonly pending = new Set<SotwName>();
   globsPending = false;
   readonly refused: RefusedNames;
-  /** Subscriptions whose resources the client may hold from an earlier stream, and no source has decided about them yet. */
+  /** Subscriptions that no source has settled yet, and whose resources the client may hold from an earlier stream. */
   readonly unknown = new Set<SotwName | SotwGlob>();
-  /** Names that were requested while others are unknown, and that the client cannot hold: they may replace those. */
+  /** Names that the client cannot hold, requested while `unknown` has others: they may replace the unknown ones. */
   added: Set<SotwName> = noSet();
   /** Digest of the content sent by name. */
   readonly digest = new SetDigest();
@@ -162,7 +162,7 @@ export class SotwSubscriptions
     return [...this.#authorities.keys()];
   }
 
-  /** Was a response sent, or does the client hold content that it brought? */
+  /** Was a response sent, or does the client hold content from an earlier stream? */
   get wasSent(): boolean {
     const globs = [...this.globs.values()];
     const names = [...this.names.values()];
@@ -253,8 +253,8 @@ export class SotwSubscriptions
 
   /**
    * Processes the full list of names of a request. Every ACK repeats that list, so a list without
-   * changes costs one look-up per name. Stops after each name that is new or goes, and returns the
-   * errors of newly refused names, each once.
+   * changes costs one look-up per name. Yields after each new or dropped name: the error of a newly
+   * refused name, once, else undefined.
    *
    * @param clock the time of the present step, in ms
    */
@@ -332,7 +332,7 @@ export class SotwSubscriptions
     return this.refused.refuseWithoutRoom(text, status) ?? this.#unremembered(status);
   }
 
-  /** To remember a refused name takes memory too. Otherwise the client gets no error, and its next request names it anew. */
+  /** Remembering a refused name takes memory. Without room, the client gets no error, and its next request names it anew. */
   #unremembered(status: RpcStatus): RefusedName {
     return { status, isSilent: true, mark: this.#mark };
   }

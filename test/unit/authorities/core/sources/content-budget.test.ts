@@ -111,7 +111,7 @@ function start(contentLimits: ContentLimits, contentTotal = new ContentTotal()) 
 t.test('members beyond the budget get a NACK, and nothing proves their absence', (t) => {
   const { server, send, ask } = start({ maxResources: 2, maxBytes: Infinity });
   ask('x/*');
-  t.match(send(['x/a', 'x/b', 'x/c']), /x\/c exceeds the budget of the source of 2 resources/);
+  t.match(send(['x/a', 'x/b', 'x/c']), /x\/c exceeds the source's budget of 2 resources/);
   const { contents } = server;
   const glob = nameOf(thing('c', 'x/*'));
   t.equal(contents.budget.resources, 2);

@@ -259,7 +259,10 @@ t.test('`for` chooses the entries of a client, and a client without an entry is 
     textOf(spec, { metadata: { MESH: 'prod' } }),
     '{"forward":["id"],"id":"a","metadata":{"MESH":"prod"}}',
   );
-  t.match(textOf(spec, { metadata: { MESH: 'test' } }), /not_served.*its Node meets no \\"for\\"/);
+  t.match(
+    textOf(spec, { metadata: { MESH: 'test' } }),
+    /not_served.*no \\"for\\" matches its Node/,
+  );
   t.match(textOf(spec, {}), /not_served/);
   t.end();
 });
