@@ -182,10 +182,20 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
+    title: 'sotw: a member that came and went while its client was away reaches it',
+    file: `${GATEWAY}/cache/collection.ts`,
+    from: 'last && mayHold(last.member, sentSeq, removedSeq) && last.content.content',
+    to: 'last?.content.content',
+    unitTest: {
+      file: 'test/unit/gateway/core/sotw/removed-while-away.test.ts',
+      title: 'a member that came and went while a client was away never reaches it',
+    },
+  },
+  {
     title: 'sotw: a member that its client knows to be gone comes back',
     file: `${GATEWAY}/cache/sent-versions.ts`,
-    from: 'this.#places.set(version, removedSeq);',
-    to: 'this.#places.set(version, -1);',
+    from: 'this.#places.set(version, place);',
+    to: 'this.#places.set(version, { ...place, removedSeq: -1 });',
     unitTest: {
       file: 'test/unit/gateway/core/sotw/removed-while-away.test.ts',
       title: 'a member that a client knows to be gone does not come back (ENVOY 6)',

@@ -70,6 +70,7 @@ export class FakeDirectory implements ResourceDirectory {
   nowMs = 0;
   removalPolicy: RemovalPolicy = DEFAULT_FAILOVER;
   readonly #truth = new Map<string, Projection>();
+  readonly #removed = new Map<string, Projection>();
   /** By watched name and by watcher. */
   readonly #watches = new Map<string, Map<ResourceWatcher, Watch>>();
   /** The numbers of watch and unwatch calls. */
@@ -134,6 +135,11 @@ export class FakeDirectory implements ResourceDirectory {
     return this.#truth.get(keyOf(typeUrl, key));
   }
 
+  /** What a removed resource had. */
+  lastOf(typeUrl: string, key: string): Projection | undefined {
+    return this.#removed.get(keyOf(typeUrl, key));
+  }
+
   membersOf(typeUrl: string, glob: ResourceName): readonly Projection[] {
     return [...this.#truth.values()].filter(
       (one) => one.typeUrl === typeUrl && isMemberOf(one.name, glob),
@@ -158,7 +164,10 @@ export class FakeDirectory implements ResourceDirectory {
   /** @param status the reason of the source (TP3); default: none */
   remove(typeUrl: string, text: string, status?: RpcStatus): void {
     const name = nameOf(text);
-    if (!this.#truth.delete(keyOf(typeUrl, name.key))) return;
+    const last = this.current(typeUrl, name.key);
+    if (!last) return;
+    this.#truth.delete(keyOf(typeUrl, name.key));
+    this.#removed.set(keyOf(typeUrl, name.key), last);
     // A glob may know a member from a watch of its name, before its own answer.
     for (const { watcher } of this.#concerned(typeUrl, name, true)) {
       watcher.onRemoved(typeUrl, name, status);

@@ -28,14 +28,17 @@ export interface FormerMember {
   readonly removedSeq: number;
 }
 
+/** When a member joined, as `Member` has it. */
+type Membership = Pick<Member, 'joinedSeq' | 'former'>;
+
 /** A removed member; kept so that returning clients receive the removal (invariant 18). */
 export interface Tombstone extends Sequenced {
   readonly key: string;
   /** Sequence at which the member had joined first; Infinity: before the last subscription or restart. */
   readonly joinedSeq: number;
   readonly removedAtMs: number;
-  /** What it had; undefined: not a cluster, or removed before the last subscription or restart. */
-  readonly last: LastContent | undefined;
+  /** What it had, and its membership; undefined: not a cluster, or removed before the last subscription or restart. */
+  readonly last: { readonly content: LastContent; readonly member: Membership } | undefined;
 }
 
 export interface TombstoneLimits {
@@ -163,7 +166,9 @@ export class Collection {
     this.#undigest(member);
     this.#wholeSet?.delete(key);
     this.members.drop(member);
-    this.#bury(key, nowMs, member.former?.joinedSeq ?? member.joinedSeq, last);
+    const { joinedSeq, former } = member;
+    const content = last && { content: last, member: { joinedSeq, former } };
+    this.#bury(key, nowMs, former?.joinedSeq ?? joinedSeq, content);
     return gone;
   }
 
@@ -211,7 +216,7 @@ export class Collection {
       if (seq !== undefined) removedSeq = Math.min(removedSeq, seq - 1);
     }
     this.#sentVersions ??= new SentVersions();
-    this.#sentVersions.note(version, removedSeq);
+    this.#sentVersions.note(version, { sentSeq: this.members.lastSeq, removedSeq });
   }
 
   /** Is the set with this version among the latest that went out? */
@@ -219,11 +224,15 @@ export class Collection {
     return this.#sentVersions?.placeOf(version) !== undefined;
   }
 
-  /** Members that were removed after the set with this version went out, as they were then; those that are not forgotten. */
+  /** Members of the set with this version that were removed since, as they were then; those that are not forgotten. */
   *removedSince(version: string): IterableIterator<Projection> {
-    const removedSeq = this.#sentVersions?.placeOf(version);
-    if (removedSeq === undefined) return;
-    for (const { last } of this.tombstones.since(removedSeq)) if (last?.content) yield last.content;
+    const place = this.#sentVersions?.placeOf(version);
+    if (place === undefined) return;
+    const { sentSeq, removedSeq } = place;
+    for (const { last } of this.tombstones.since(removedSeq)) {
+      if (last && mayHold(last.member, sentSeq, removedSeq) && last.content.content)
+        yield last.content.content;
+    }
   }
 
   /**
@@ -382,7 +391,7 @@ export class Collection {
     return this.#droppedSeq;
   }
 
-  #bury(key: string, nowMs: number, joinedSeq = Infinity, last?: LastContent): void {
+  #bury(key: string, nowMs: number, joinedSeq = Infinity, last?: Tombstone['last']): void {
     // It has a tombstone already, newer than the remembered removal.
     if (this.#tombstonesByKey.has(key)) return;
     const tombstone: Tombstone = { key, joinedSeq, removedAtMs: nowMs, last, seq: LOG_START };
@@ -433,7 +442,7 @@ export class Collection {
 
 /** Does a client hold it, if it was sent members up to `sentSeq`, and removals up to `removedSeq`? */
 export const mayHold = (
-  { joinedSeq, former }: Member,
+  { joinedSeq, former }: Membership,
   sentSeq: number,
   removedSeq: number,
 ): boolean =>

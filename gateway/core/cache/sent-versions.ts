@@ -1,25 +1,31 @@
 /**
- * The latest versions of sets that went to state-of-the-world clients, each with a place in the removals of a collection. A client
- * that returns with such a version still holds what was removed after that place.
+ * The latest versions of sets that went to state-of-the-world clients, each with its place in a collection. A client that returns
+ * with such a version still holds what was a member at that place and was removed after it.
  */
 
 /** A client that missed more changes than that gets its set without the removed members. A count. */
 const MOST = 32;
 
+/** Places in the members and in the removals. */
+export interface SentPlace {
+  readonly sentSeq: number;
+  readonly removedSeq: number;
+}
+
 export class SentVersions {
   /** By version, the latest last. */
-  readonly #places = new Map<string, number>();
+  readonly #places = new Map<string, SentPlace>();
 
-  note(version: string, removedSeq: number): void {
+  note(version: string, place: SentPlace): void {
     this.#places.delete(version);
-    this.#places.set(version, removedSeq);
+    this.#places.set(version, place);
     if (this.#places.size <= MOST) return;
     const [oldest] = this.#places.keys();
     if (oldest !== undefined) this.#places.delete(oldest);
   }
 
-  /** @returns the place in the removals; undefined: the version is not among the latest */
-  placeOf(version: string): number | undefined {
+  /** @returns undefined: the version is not among the latest */
+  placeOf(version: string): SentPlace | undefined {
     return this.#places.get(version);
   }
 }

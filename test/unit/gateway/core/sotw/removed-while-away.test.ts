@@ -198,6 +198,25 @@ t.test('a member that a client knows to be gone does not come back (ENVOY 6)', (
   t.end();
 });
 
+t.test('a member that came and went while a client was away never reaches it', (t) => {
+  const { instance, directory, client, settle, settleLater } = setUpGlob();
+  directory.put(CDS, cds('g/b'), 'v1');
+  directory.remove(CDS, cds('g/b'));
+  client.reconnect(instance);
+  t.strictSame(settle()[0], ['Cluster', 'g/a=v1']);
+  directory.put(CDS, cds('g/b'), 'v2');
+  settle();
+  directory.remove(CDS, cds('g/b'));
+  settle();
+  t.strictSame(settleLater(), [['Cluster', 'g/a=v1']]);
+  client.disconnect();
+  directory.put(CDS, cds('g/b'), 'v3');
+  directory.remove(CDS, cds('g/b'));
+  client.reconnect(instance);
+  t.strictSame(settle()[0], ['Cluster', 'g/a=v1'], 'it knew that an earlier g/b had gone');
+  t.end();
+});
+
 t.test('nor does one for a client whose version this process does not know', (t) => {
   const { instance, directory, client, settle } = setUpGlob();
   directory.put(CDS, cds('g/b'), 'v1');

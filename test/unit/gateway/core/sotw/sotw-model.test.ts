@@ -192,6 +192,17 @@ const advance = fc.nat({ max: 20_000 }).map(
 
 /** Checks each response against the current content of the directory. */
 function watchResponses(client: SotwClient, directory: FakeDirectory): void {
+  /** A client that returns may hold a removed cluster that it names, and keeps it while its routes may need it (GRPC 9). */
+  const isKept = (type: string, key: string, body: Buffer): boolean => {
+    const last = directory.lastOf(type, key);
+    const mayBeHeld = client.earlierStreams > 0 && client.type(type).names.includes(key);
+    return (
+      type === TYPE_URL.cluster &&
+      mayBeHeld &&
+      last !== undefined &&
+      bodyOf(last.field).equals(body)
+    );
+  };
   client.check = ({ typeUrl: type, resources }, held) => {
     const keys = new Set<string>();
     for (const { name, version, body } of resources) {
@@ -212,7 +223,10 @@ function watchResponses(client: SotwClient, directory: FakeDirectory): void {
       const before = WHOLE.includes(type) ? held.get(key) : undefined;
       // A removed resource keeps its last content; an unknown one the content that the client has.
       const stays = before !== undefined && (!current || before === body.toString());
-      assert.ok(isCurrent || stays, `${key} has its current or its held content`);
+      assert.ok(
+        isCurrent || stays || isKept(type, key, body),
+        `${key} has its current, its held or its last content`,
+      );
     }
     if (!WHOLE.includes(type)) return;
     for (const [key, content] of held) {
