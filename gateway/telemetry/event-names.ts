@@ -26,7 +26,10 @@ export const EVENTS = {
     meaning: 'a client or a source that breaks the rules of HTTP/2 may end this version of Node.js',
   },
   settings_warning: { level: 'warn', meaning: 'a setting is probably a mistake' },
-  map_warning: { level: 'warn', meaning: 'an entry of the authority map is probably a mistake' },
+  map_warning: {
+    level: 'warn',
+    meaning: 'an entry of the authority map is probably a mistake, or its file cannot be watched',
+  },
   map_reloaded: { level: 'info', meaning: 'a new authority map is in force' },
   map_unchanged: {
     level: 'debug',

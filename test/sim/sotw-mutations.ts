@@ -184,8 +184,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a member that came and went while its client was away reaches it',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'last && mayHold(last.member, sentSeq, removedSeq) && last.content.content',
-    to: 'last?.content.content',
+    from: 'if (!last || !mayHold(last.membership, sentSeq, removedSeq)) continue;',
+    to: 'if (!last) continue;',
     unitTest: {
       file: 'test/unit/gateway/core/sotw/removed-while-away.test.ts',
       title: 'a member that came and went while a client was away never reaches it',

@@ -90,8 +90,6 @@ export class SotwClient {
   session: SotwSession;
   responses = 0;
   readyCalls = 0;
-  /** The number of its streams before the present one. */
-  earlierStreams = 0;
   /** Called before a response is applied. */
   check: (response: SotwResponse, held: ReadonlyMap<string, string>) => void = () => undefined;
   #nonces = new Set<string>();
@@ -273,7 +271,6 @@ export class SotwClient {
   }
 
   #reopen(to: Served): void {
-    this.earlierStreams++;
     this.#instance = to;
     this.session = this.#open();
     for (const state of this.types.values()) {

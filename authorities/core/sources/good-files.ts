@@ -80,7 +80,9 @@ export class GoodFiles {
         const first = seen.add(resource, path);
         if (first === undefined) all.push(resource);
         else
-          problems.push(`${path}: ${resource.name} is in ${first}, too, which counts (remove one)`);
+          problems.push(
+            `${path}: ${resource.name} is in ${first}, too, and that one counts (remove one)`,
+          );
       }
     }
     return all;

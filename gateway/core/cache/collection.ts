@@ -38,7 +38,7 @@ export interface Tombstone extends Sequenced {
   readonly joinedSeq: number;
   readonly removedAtMs: number;
   /** What it had, and its membership; undefined: not a cluster, or removed before the last subscription or restart. */
-  readonly last: { readonly content: LastContent; readonly member: Membership } | undefined;
+  readonly last: { readonly kept: LastContent; readonly membership: Membership } | undefined;
 }
 
 export interface TombstoneLimits {
@@ -167,8 +167,8 @@ export class Collection {
     this.#wholeSet?.delete(key);
     this.members.drop(member);
     const { joinedSeq, former } = member;
-    const content = last && { content: last, member: { joinedSeq, former } };
-    this.#bury(key, nowMs, former?.joinedSeq ?? joinedSeq, content);
+    const had = last && { kept: last, membership: { joinedSeq, former } };
+    this.#bury(key, nowMs, former?.joinedSeq ?? joinedSeq, had);
     return gone;
   }
 
@@ -230,8 +230,8 @@ export class Collection {
     if (place === undefined) return;
     const { sentSeq, removedSeq } = place;
     for (const { last } of this.tombstones.since(removedSeq)) {
-      if (last && mayHold(last.member, sentSeq, removedSeq) && last.content.content)
-        yield last.content.content;
+      if (!last || !mayHold(last.membership, sentSeq, removedSeq)) continue;
+      if (last.kept.content) yield last.kept.content;
     }
   }
 

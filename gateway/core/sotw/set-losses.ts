@@ -119,7 +119,7 @@ export class SetLosses {
     return this.#cache.isCurrent(typeUrl, sample);
   }
 
-  /** Notes the authorities of which only names that the guard holds back for all clients are unknown. */
+  /** Notes each authority whose only unknown names are those that the guard holds back for all clients. */
   #findDoubts(sets: readonly FirstSet[], nowMs: number): void {
     // Nothing is undecided now: keep the noted doubts, because no source sent anything new.
     if (!sets.some(({ isUndecided }) => isUndecided)) return;
@@ -194,8 +194,14 @@ export class SetLosses {
     if (!verdict) {
       const policy = this.#cache.removalPolicyOf(typeUrl, sample);
       const untilMs = nowMs + policy.switchWaitMs;
-      const isUndecided = { isGuarded: false, hasPassed: false };
-      verdict = { policy, doubtedSinceMs: undefined, sinceMs: nowMs, untilMs, ...isUndecided };
+      verdict = {
+        policy,
+        doubtedSinceMs: undefined,
+        sinceMs: nowMs,
+        untilMs,
+        isGuarded: false,
+        hasPassed: false,
+      };
       this.#verdicts.set(sample.authority, verdict);
     }
     return verdict;

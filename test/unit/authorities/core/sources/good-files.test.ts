@@ -65,7 +65,7 @@ t.test('of a name in two files the first counts, and the problem is reported', (
   const loaded = load(new GoodFiles(parse), { one: 'a', two: 'a b' });
   t.equal(namesOf(loaded), 'a b');
   t.equal(String(loaded.resources[0]?.body), 'a');
-  t.strictSame(loaded.problems, ['two: a is in one, too, which counts (remove one)']);
+  t.strictSame(loaded.problems, ['two: a is in one, too, and that one counts (remove one)']);
   t.end();
 });
 
