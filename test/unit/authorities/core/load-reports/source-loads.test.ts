@@ -282,6 +282,20 @@ t.test(
   },
 );
 
+t.test('late events of a call that has ended change nothing', (t) => {
+  const driver = new Driver().update(true);
+  const call = driver.call ?? -1;
+  driver.end();
+  const { loads, nowMs } = driver;
+  const retryAtMs = loads.nextDeadlineMs();
+  loads.handleMessage(call, encodeLoadStatsResponse(ASK), nowMs);
+  loads.handleWritten(call, nowMs);
+  loads.handleEnded(call, UNIMPLEMENTED, nowMs);
+  t.strictSame(loads.takeEffects(), []);
+  t.equal(loads.nextDeadlineMs(), retryAtMs);
+  t.end();
+});
+
 t.test('at the stop of the gateway a stream without a response ends without a report', (t) => {
   const driver = new Driver().update(true);
   driver.take();
