@@ -32,6 +32,8 @@ interface TypeState {
   readonly offered: Map<string, Held>;
   /** The accepted content. */
   readonly held: Map<string, Held>;
+  /** The content of refused responses: Envoy keeps what is good in them, but claims none of it. */
+  readonly refused: Map<string, Held>;
   /** The number of the last accepted response with this name: ACKs may come in any order. */
   readonly acceptedAt: Map<string, number>;
   /**
@@ -76,6 +78,8 @@ export class ModelClient {
   #acceptedUpTo = -1;
   /** By type and authority: an ACK covers the earlier responses. */
   readonly #passedUpTo = new Map<string, number>();
+  /** By type and authority: the number of responses before the last NACK. */
+  readonly #refusedAt = new Map<string, number>();
   #responses = 0;
 
   constructor(options: Partial<ModelClientOptions> = {}) {
@@ -98,6 +102,7 @@ export class ModelClient {
         subscribed: new Map(),
         offered: new Map(),
         held: new Map(),
+        refused: new Map(),
         acceptedAt: new Map(),
         requestedAt: new Map(),
         emptiedAt: new Map(),
@@ -174,6 +179,12 @@ export class ModelClient {
   nack(typeUrl?: string, message = 'refused by the test'): DeltaRequest | undefined {
     const response = this.#take(typeUrl);
     if (!response) return undefined;
+    this.#refusedAt.set(subscriptionsOf(response), this.#responses);
+    const { offered, refused } = this.type(response.typeUrl);
+    for (const { name } of response.resources) {
+      const one = offered.get(keyOf(name));
+      if (one) refused.set(keyOf(name), one);
+    }
     const errorDetail: RpcStatus = { code: 13, message };
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce, errorDetail });
   }
@@ -246,13 +257,14 @@ export class ModelClient {
     const response = decoded.message;
     this.#orders.set(response, ++this.#responses);
     this.#check(response);
-    const { offered } = this.type(response.typeUrl);
+    const { offered, refused } = this.type(response.typeUrl);
     for (const { name, version, body } of response.resources) {
       if (!this.wants(response.typeUrl, keyOf(name))) continue;
-      const before = offered.get(keyOf(name));
+      const before = offered.get(keyOf(name)) ?? refused.get(keyOf(name));
       offered.set(keyOf(name), heldNext(before, version, textOf(body), this.#responses));
     }
     for (const text of response.removed) offered.delete(keyOf(text));
+    for (const text of namesIn(response)) refused.delete(keyOf(text));
     this.#unacknowledged.push(response);
     return response;
   }
@@ -268,8 +280,8 @@ export class ModelClient {
     assert.ok(authorities.size <= 1, 'one authority in a response (invariant 16)');
     for (const [key, { version }] of this.#saidIn(response)) {
       const before = this.#onItsWay(typeUrl, key);
-      if (!before || before.version !== version || this.#mayComeAgain(typeUrl, key, before))
-        continue;
+      if (!before || before.version !== version) continue;
+      if (this.#mayComeAgain(typeUrl, key, before) || this.#isRetried(response, before)) continue;
       assert.fail(`${key} is on its way as it is sent again (invariant 5)`);
     }
     for (const [key, said] of this.#saidIn(response)) this.#said.set(`${typeUrl} ${key}`, said);
@@ -295,6 +307,13 @@ export class ModelClient {
     const said = this.#said.get(`${typeUrl} ${key}`);
     const isIt = (one: DeltaResponse): boolean => this.#orderOf(one) === said?.order;
     return this.#unacknowledged.some(isIt) ? said : undefined;
+  }
+
+  /** A NACK was sent since, and everything in flight was acknowledged then: a retry repeats it. */
+  #isRetried(response: DeltaResponse, { order }: Said): boolean {
+    const one = subscriptionsOf(response);
+    const refusedAt = this.#refusedAt.get(one) ?? -1;
+    return order <= refusedAt && order <= (this.#passedUpTo.get(one) ?? -1);
   }
 
   /**

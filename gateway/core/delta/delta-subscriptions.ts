@@ -43,6 +43,7 @@ import {
   answerWithheld,
   hasNews,
   isBegun,
+  isTombstoneDue,
   leftName,
   newGlobSubscription,
   placeOf,
@@ -673,6 +674,8 @@ export class DeltaSubscriptions
       const isAsked = this.subscribed.globs.get(glob.entry.collection.glob.key) === glob;
       if (!isAsked) continue;
       if (!this.#owner.covers(this.typeUrl, key)) {
+        // The next loop says it, if its tombstone is still to be sent.
+        if (asked === wireText(key) && isTombstoneDue(glob, key)) continue;
         this.#possiblyHeld.forgetMember(key);
         draft.remove(asked);
         continue;

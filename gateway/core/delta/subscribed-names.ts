@@ -13,7 +13,12 @@ import {
 import { LOG_START } from '../cache/change-log.js';
 import { isAnswered } from '../cache/entries.js';
 import { isVersionOf, type PossiblyHeld } from '../session/holdings.js';
-import type { GlobSubscription, NameSubscription, Standing } from './subscription.js';
+import {
+  isTombstoneDue,
+  type GlobSubscription,
+  type NameSubscription,
+  type Standing,
+} from './subscription.js';
 
 export class SubscribedNames {
   readonly names = new Map<string, NameSubscription>();
@@ -87,7 +92,7 @@ export class SubscribedNames {
   /** Was it removed from its glob after the last removal that the client was sent? */
   wentAsMember(name: ResourceName): boolean {
     const glob = this.#globs.get(globKeyOf(name));
-    return glob !== undefined && glob.entry.collection.wentAfter(name.key, glob.removedSeq);
+    return glob !== undefined && isTombstoneDue(glob, name.key);
   }
 
   /** Does the client hold content of a glob, or content that it brought and that is still served? */

@@ -87,6 +87,10 @@ export function hasNews({
 export const hasLost = ({ entry, removedSeq }: GlobSubscription): boolean =>
   entry.collection.tombstones.lastSeq > removedSeq;
 
+/** Is the removal of this member still to be read from the tombstones of its collection? */
+export const isTombstoneDue = ({ entry, removedSeq }: GlobSubscription, key: string): boolean =>
+  entry.collection.wentAfter(key, removedSeq);
+
 /** How far the client has read the collection. */
 export function placeOf({
   entry,

@@ -118,6 +118,21 @@ t.test(
 );
 
 t.test(
+  'a deleted member that the client claims is removed once, however small the responses (invariant 5)',
+  (t) => {
+    const instance = new Instance({ chunkBytes: 1 });
+    const client = settled(instance, true, [sds('g/*')]);
+    client.disconnect();
+    changeMeanwhile(instance);
+    client.reconnect();
+    const removed = client.settle().flatMap((one) => one.removed);
+    t.strictSame(removed, [sds('g/removed')]);
+    t.strictSame(saidLater(client), []);
+    t.end();
+  },
+);
+
+t.test(
   'a glob that resumes without versions gets every member, and removals (invariant 18)',
   (t) => {
     const instance = new Instance();
