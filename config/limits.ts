@@ -7,7 +7,12 @@ export interface Limits {
   /** Concurrent client streams, and clients that poll. An idle client that polls gives way to a further one. A count. */
   readonly maxClients: number;
   /**
-   * The part of the quotas of streams, names, upstream names, node groups, first syncs and buffered bytes that one
+   * Concurrent connections of clients. The open files of the process bound them, too (`gateway/open-files.ts`). The gateway
+   * closes a further one at once. A count.
+   */
+  readonly maxConnections: number;
+  /**
+   * The part of the quotas of streams, connections, names, upstream names, node groups, first syncs and buffered bytes that one
    * peer (identity, else address) may take while no other peer has any. It is a part of what is free:
    * with 80, the second greedy peer gets 80 % of the rest. A percentage.
    */
@@ -182,6 +187,8 @@ export const DEFAULT_RESOLUTION: ResolutionBounds = Object.freeze({
 export const DEFAULT_LIMITS: Limits = Object.freeze({
   // 10,000 Envoys with a stream for ADS and one for load reports take 20,000.
   maxClients: 25_000,
+  // One for each stream, and as many whose streams have ended.
+  maxConnections: 50_000,
   // All 20,000 may come from one address: NAT, a load balancer, or loopback.
   maxPeerPercent: 80,
   // 10,000 clients that connect at once send some 5 requests each.

@@ -21,8 +21,10 @@ export interface SettingOption {
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxClients:
     'Concurrent client streams, and clients that poll (one for each type and list of names). When all are taken, the gateway drops the client that polls and has been idle for the longest time. If there is none, it ends the new stream with RESOURCE_EXHAUSTED.',
+  maxConnections:
+    'Concurrent connections of clients. The open files of the process (`ulimit -n`) bound them, too: the gateway keeps 2,000 of them for itself, or half if they are fewer than 4,000. It closes a further connection at once.',
   maxPeerPercent:
-    'Part of the quotas of streams, names, upstream names, node groups, first syncs and buffered bytes that one peer (its identity, else its address) may take, in percent of the part that the other peers leave free. See SECURITY.md, "Quotas".',
+    'Part of the quotas of streams, connections, names, upstream names, node groups, first syncs and buffered bytes that one peer (its identity, else its address) may take, in percent of the part that the other peers leave free. See SECURITY.md, "Quotas".',
   peerRequestsPerSecond:
     'Requests a second of one peer; a burst may have twice as many. Each 10 KB of a request count as one more request. The gateway reads the streams of a faster peer later, and refuses its polls (Fetch, REST) until then.',
   maxNames:

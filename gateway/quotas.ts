@@ -7,6 +7,7 @@ import type { ResourceCache } from './core/cache/resource-cache.js';
 import { quotaLimitsOf } from './core/quotas/limits.js';
 import { Quotas, type PeerAccount } from './core/quotas/quotas.js';
 import type { NodeGroupRoom } from './core/session/client-scope.js';
+import { connectionRoom } from './open-files.js';
 import type { Telemetry } from './telemetry/telemetry.js';
 
 export interface GatewayQuotas {
@@ -16,7 +17,7 @@ export interface GatewayQuotas {
 }
 
 export function createQuotas(limits: Limits, telemetry: Telemetry): GatewayQuotas {
-  const quotas = new Quotas(quotaLimitsOf(limits), (refusal) => {
+  const quotas = new Quotas(quotaLimitsOf(limits, connectionRoom()), (refusal) => {
     telemetry.onQuota(refusal);
   });
   const memoryWatch = new MemoryWatch({

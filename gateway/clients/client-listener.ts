@@ -26,6 +26,12 @@ type Kind = Protocol | 'tls';
 export interface ClientListenerOptions {
   readonly host: string;
   readonly port: number;
+  /**
+   * Counts a new connection.
+   *
+   * @returns call it when the connection is closed; undefined: there is no room for it
+   */
+  readonly enter: (socket: Socket) => (() => void) | undefined;
   readonly onHttp1: (socket: Socket) => void;
   readonly onHttp2: (socket: Socket) => void;
   /** Connections wait before they are handed over. */
@@ -68,6 +74,12 @@ export class ClientListener {
     this.#server.on('connection', (socket: Socket) => {
       this.#adopt(socket);
       this.#guard(socket, () => {
+        const leave = this.#options.enter(socket);
+        if (!leave) {
+          socket.destroy();
+          return;
+        }
+        socket.on('close', leave);
         // The server computes its part of a handshake as soon as it reads the client's, so that is read in a turn, too.
         if (this.#tlsServer) this.#decide(socket, () => 'tls', HANDSHAKE_PART_WITHIN_MS);
         else this.#decide(socket, protocolOf);

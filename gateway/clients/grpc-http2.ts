@@ -149,6 +149,7 @@ export class GrpcServer {
     this.#listener = new ClientListener(
       {
         ...options,
+        enter: (opened) => enter(opened, options.quotas),
         onHttp1: (socket) => {
           if (this.#http1) this.#http1.accept(socket);
           else socket.destroy();
@@ -212,6 +213,16 @@ export class GrpcServer {
     const connection = new Connection(session, socket, this.#options, this.#reading, this.#forget);
     this.#connections.add(connection);
   }
+}
+
+/** Counts a connection for its address: of its client, nothing else is known yet. */
+function enter(socket: Socket, quotas: Quotas): (() => void) | undefined {
+  const account = quotas.account(quotaKeyOf(socket.remoteAddress, undefined));
+  if (account.ask('connections')) return undefined;
+  account.change('connections', 1);
+  return () => {
+    account.change('connections', -1);
+  };
 }
 
 /** One connection of a client. */

@@ -323,7 +323,7 @@ export const METRICS = {
     kind: 'counter',
     labels: ['quota', 'scope'],
     meaning:
-      'Streams, names, node groups and polls that a quota refused, and ended streams of clients that did not read (`buffered`). The scope is the quota of all peers (`global`), the quota of the peer (`peer`), or short memory (`memory`).',
+      'Streams, connections, names, node groups and polls that a quota refused, and ended streams of clients that did not read (`buffered`). The scope is the quota of all peers (`global`), the quota of the peer (`peer`), or short memory (`memory`).',
   },
   tributary_source_content_used_ratio: {
     kind: 'gauge',

@@ -32,6 +32,8 @@ export interface ServerTls {
 export interface ArenaOptions {
   /** Of the gateway's JavaScript heap; default: that of Node. */
   readonly heapLimitMiB?: number;
+  /** The most files that the gateway may open. Default: as many as the test. */
+  readonly openFiles?: number;
   /** The gateway's port for clients has TLS with this certificate. Default: plaintext. */
   readonly tls?: ServerTls;
   /** More flags of the gateway. */
@@ -68,12 +70,13 @@ export async function startArena(t: Test, options: ArenaOptions = {}): Promise<A
     },
     ...options.map,
   };
-  const { heapLimitMiB, tls, args = [] } = options;
+  const { heapLimitMiB, openFiles, tls, args = [] } = options;
   const tlsArgs = tls ? ['--client-tls-cert', tls.cert, '--client-tls-key', tls.key] : [];
   const gateway = await Gateway.start({
     authorityMap: map,
     args: [...tlsArgs, ...args],
     nodeArgs: heapLimitMiB === undefined ? [] : [`--max-old-space-size=${heapLimitMiB}`],
+    ...(openFiles !== undefined && { openFiles }),
     preload: PROBE,
   });
   t.teardown(() => gateway.stop());

@@ -32,11 +32,17 @@ async function start(t: Test, turns = new Turns(() => undefined), tls?: TlsMater
   };
   const handlers = { onHttp1: record('http1'), onHttp2: record('http2') };
   const planted = { isBroken: false };
+  const room = { free: Infinity };
   const listener = new ClientListener(
     {
       host: '127.0.0.1',
       port: 0,
       ...handlers,
+      enter: () => {
+        if (room.free === 0) return undefined;
+        room.free--;
+        return () => room.free++;
+      },
       onHttp1: (socket) => {
         if (planted.isBroken) throw new Error('planted');
         handlers.onHttp1(socket);
@@ -63,7 +69,7 @@ async function start(t: Test, turns = new Turns(() => undefined), tls?: TlsMater
     await once(socket, 'connect');
     return socket;
   };
-  return { accepted, closed, errors, planted, open, listener, port };
+  return { accepted, closed, errors, planted, room, open, listener, port };
 }
 
 for (const [text, protocol] of [
@@ -129,6 +135,37 @@ function scriptedTurns() {
   const countTicks = (): number => state.tickCounts++;
   const turns = { charge, countTicks, run, runBounded: run } as unknown as Turns;
   return { turns, waiting, state };
+}
+
+for (const isTls of [false, true]) {
+  t.test(
+    `a connection ${isTls ? 'with TLS ' : ''}without room is closed at once, and one that ends makes room`,
+    { skip: isTls && (await opensslMissing()) },
+    async (t) => {
+      const { tls, ca } = isTls ? await issueTls(t) : {};
+      const { accepted, open, port, room } = await start(t, undefined, tls);
+      room.free = 1;
+      const dial = async (): Promise<Socket> => {
+        if (!isTls) return open();
+        const socket = connectTls({ port, host: '127.0.0.1', ca, ALPNProtocols: ['h2'] });
+        socket.on('error', () => undefined);
+        t.teardown(() => socket.destroy());
+        await once(socket, 'secureConnect');
+        return socket;
+      };
+      const first = await dial();
+      first.write(PREFACE);
+      await until('the first is served', () => accepted[0]?.text === PREFACE);
+      const second = await open();
+      second.resume();
+      await once(second, 'close');
+      t.equal(accepted.length, 1);
+      first.destroy();
+      await until('it has made room', () => room.free === 1);
+      (await dial()).write(PREFACE);
+      await until('the next is served', () => accepted[1]?.text === PREFACE);
+    },
+  );
 }
 
 t.test('connections that arrive at once are accepted in several turns', async (t) => {

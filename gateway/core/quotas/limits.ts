@@ -5,6 +5,7 @@ import type { Limits } from '../../../config/limits.js';
 /** The quotas that all peers share. */
 export const QUOTAS = [
   'streams',
+  'connections',
   'names',
   'upstream_names',
   'node_groups',
@@ -30,11 +31,16 @@ export interface QuotaLimits {
   readonly peer: PeerLimits;
 }
 
-/** The bounds of the settings. No peer has limits of its own in them, but each has its share. */
-export function quotaLimitsOf(limits: Limits): QuotaLimits {
+/**
+ * The bounds of the settings. No peer has limits of its own in them, but each has its share.
+ *
+ * @param mostConnections that the open files of the process leave room for; default: any number
+ */
+export function quotaLimitsOf(limits: Limits, mostConnections = Infinity): QuotaLimits {
   return {
     global: {
       streams: limits.maxClients,
+      connections: Math.min(limits.maxConnections, mostConnections),
       names: limits.maxNames,
       upstream_names: limits.maxUpstreamNames,
       node_groups: limits.maxNodeGroups,
@@ -45,6 +51,7 @@ export function quotaLimitsOf(limits: Limits): QuotaLimits {
     peer: {
       counts: {
         streams: Infinity,
+        connections: Infinity,
         names: Infinity,
         upstream_names: Infinity,
         node_groups: Infinity,
@@ -59,6 +66,7 @@ export function quotaLimitsOf(limits: Limits): QuotaLimits {
 /** The setting that an operator raises, for error messages. */
 export const SETTING_OF: Readonly<Record<Quota, string>> = {
   streams: 'limits.max_clients',
+  connections: 'limits.max_connections',
   names: 'limits.max_names',
   upstream_names: 'limits.max_upstream_names',
   node_groups: 'limits.max_node_groups',

@@ -24,6 +24,7 @@ type Counts = Record<Quota, number>;
 
 const none = (): Counts => ({
   streams: 0,
+  connections: 0,
   names: 0,
   upstream_names: 0,
   node_groups: 0,
@@ -31,8 +32,11 @@ const none = (): Counts => ({
   buffered: 0,
 });
 
-/** While memory is short, clients that are connected still get these: serving them makes room. */
-const GO_ON_WHEN_SHORT: ReadonlySet<Quota> = new Set(['first_syncs', 'buffered']);
+/**
+ * While memory is short, clients that are connected still get these: serving them makes room. A new connection
+ * costs little, and its client is told why it gets no stream.
+ */
+const GO_ON_WHEN_SHORT: ReadonlySet<Quota> = new Set(['connections', 'first_syncs', 'buffered']);
 
 /** A shorter request does not count, just as unread responses below `limits.write_ahead` do not. Bytes. */
 export const LONG_REQUEST_BYTES = 65_536;
@@ -306,6 +310,7 @@ export class PeerAccount {
 
 const WORDS: Readonly<Record<Quota, string>> = {
   streams: 'streams',
+  connections: 'connections',
   names: 'subscribed names',
   upstream_names: 'names at sources',
   node_groups: 'node groups',

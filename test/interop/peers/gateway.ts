@@ -26,6 +26,8 @@ export interface GatewayOptions {
   readonly args?: readonly string[];
   /** Options of Node itself, e.g. for the size of the heap. */
   readonly nodeArgs?: readonly string[];
+  /** The most files that the process may open (`ulimit -n`). Default: as many as this process. */
+  readonly openFiles?: number;
   /** A module loaded before the gateway; it answers {@link Gateway.ask}. */
   readonly preload?: string;
 }
@@ -190,6 +192,9 @@ async function writeMap(directory: string, authorityMap: unknown): Promise<void>
   await rename(`${file}.new`, file);
 }
 
+/** A command that runs this line of shell first, in the same process. */
+const inShell = (line: string): readonly string[] => ['sh', '-c', `${line}; exec "$@"`, 'sh'];
+
 function launch(options: GatewayOptions, directory: string, clientPort: number): Child {
   const ports = ['--client-port', String(clientPort), '--admin-port', '0'];
   const from =
@@ -200,12 +205,14 @@ function launch(options: GatewayOptions, directory: string, clientPort: number):
   const grace = options.args?.includes('--drain-grace') === true ? [] : ['--drain-grace', '1s'];
   const started = [program, 'serve', ...from, ...ports, ...grace];
   const args = [...(options.nodeArgs ?? []), ...preloaded, ...started];
+  const { openFiles } = options;
+  const limits = openFiles === undefined ? [] : inShell(`ulimit -n ${openFiles}`);
   return new Child({
     name: 'gateway',
     // The test runner adds its hooks to NODE_OPTIONS of every child. They cost memory, which tests
     // measure.
     command: 'env',
-    args: ['--unset=NODE_OPTIONS', process.execPath, ...args, ...(options.args ?? [])],
+    args: ['--unset=NODE_OPTIONS', ...limits, process.execPath, ...args, ...(options.args ?? [])],
     directory,
     answers: options.preload !== undefined,
   });

@@ -112,6 +112,7 @@ t.test('rounds of few streams follow each other at once', async (t) => {
 const limits = (firstSyncs: number): QuotaLimits => ({
   global: {
     streams: 9,
+    connections: 9,
     names: 9,
     upstream_names: 9,
     node_groups: 9,
@@ -122,6 +123,7 @@ const limits = (firstSyncs: number): QuotaLimits => ({
   peer: {
     counts: {
       streams: 9,
+      connections: 9,
       names: 9,
       upstream_names: 9,
       node_groups: 9,

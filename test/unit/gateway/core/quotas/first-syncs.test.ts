@@ -6,6 +6,7 @@ import { Quotas } from '../../../../../gateway/core/quotas/quotas.js';
 function start(most: number, share = 1) {
   const bounds = {
     streams: 9,
+    connections: 9,
     names: 9,
     upstream_names: 9,
     node_groups: 9,

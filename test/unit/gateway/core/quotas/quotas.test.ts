@@ -18,6 +18,7 @@ import { RequestRate } from '../../../../../gateway/core/quotas/request-rate.js'
 
 const counts = (count: number) => ({
   streams: count,
+  connections: count,
   names: count,
   upstream_names: count,
   node_groups: count,

@@ -20,6 +20,7 @@ function start(most: { readonly names?: number; readonly upstream?: number }) {
   const { names = 100, upstream = 100 } = most;
   const global = {
     streams: 9,
+    connections: 9,
     names,
     upstream_names: upstream,
     node_groups: 1,
@@ -28,6 +29,7 @@ function start(most: { readonly names?: number; readonly upstream?: number }) {
   };
   const own = {
     streams: 9,
+    connections: 9,
     names: 999,
     upstream_names: 999,
     node_groups: 9,
