@@ -23,6 +23,11 @@ const MEANINGS: readonly (readonly [RegExp, string])[] = [
     'the source refuses the client certificate, or there is none (correct tls.cert and tls.key)',
   ],
   [
+    // grpc-js has no words for it.
+    /^undefined$/,
+    'the HTTP proxy of the environment does not connect to the source (correct grpc_proxy, https_proxy or http_proxy, or exempt the source with no_proxy)',
+  ],
+  [
     // grpc-js, when a connection ends before the first frame of HTTP/2.
     /Failed to connect/,
     'the source closed the connection before it spoke HTTP/2 (if it wants TLS, leave out insecure: true)',

@@ -105,6 +105,53 @@ t.test('bytes pass unchanged both ways, and a clean end is reported once', async
   t.match(await end, { code: 0, detectedBy: 'stream' });
 });
 
+t.test('an HTTP proxy of the environment leads to the source (docs/DEPLOY.md)', async (t) => {
+  const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
+    call.write(Buffer.from('source'));
+  });
+  t.teardown(server.stop);
+  const proxy = await startConnectProxy(t);
+  process.env['https_proxy'] = `http://127.0.0.1:${proxy.port}`;
+  t.teardown(() => {
+    delete process.env['https_proxy'];
+    delete process.env['no_proxy'];
+  });
+  const source = sourceAt(server.port);
+  t.same(await dial(t, source, Buffer.from('x')).first, Buffer.from('source'));
+  t.strictSame(proxy.targets, [source.target]);
+  process.env['no_proxy'] = 'example.com,127.0.0.0/8';
+  const exempt = { ...source, name: 'exempt' };
+  t.same(await dial(t, exempt, Buffer.from('x')).first, Buffer.from('source'));
+  t.equal(proxy.targets.length, 1);
+});
+
+/** An HTTP proxy that connects to whatever its clients name. */
+async function startConnectProxy(t: Test) {
+  const targets: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    socket.once('data', (head: Buffer) => {
+      const [, host = '', port = ''] = /^CONNECT (.*):(\d+) /.exec(head.toString()) ?? [];
+      targets.push(`${host}:${port}`);
+      const onward = connect(Number(port), host, () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n');
+        socket.pipe(onward).pipe(socket);
+      });
+      for (const one of [socket, onward]) {
+        sockets.add(one);
+        one.on('error', () => undefined);
+      }
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, targets };
+}
+
 t.test(
   'a refused connection and a status of the server are failed attempts with their code',
   async (t) => {

@@ -75,6 +75,15 @@ t.test('a connection that TLS prevents is an error with a remedy', { skip }, asy
   t.equal(await words(t, '127.0.0.1:1', trusting), 'connect ECONNREFUSED 127.0.0.1:1');
 });
 
+t.test('a proxy that does not connect to the source is an error with a remedy', async (t) => {
+  t.teardown(() => {
+    delete process.env['grpc_proxy'];
+  });
+  process.env['grpc_proxy'] = 'http://127.0.0.1:1';
+  const details = await detailsFrom(t, '127.0.0.1:2', grpc.credentials.createInsecure());
+  t.match(statusWords(details), /the HTTP proxy of the environment does not connect/);
+});
+
 t.test('words of a source stay as they are', (t) => {
   t.equal(statusWords('certificate has expired'), 'certificate has expired');
   t.equal(statusWords('down. Resolution note: '), 'down');
