@@ -27,7 +27,9 @@ export type ContentStoreEvent =
   | { readonly kind: 'refused'; readonly directory: string; readonly reason: string }
   /** The database was damaged, and is empty now. */
   | { readonly kind: 'damaged'; readonly directory: string; readonly reason: string }
-  | { readonly kind: 'write_failed'; readonly directory: string; readonly reason: string };
+  | { readonly kind: 'write_failed'; readonly directory: string; readonly reason: string }
+  /** It was written again after failures. */
+  | { readonly kind: 'recovered'; readonly directory: string };
 
 export interface ContentStoreOptions {
   /** Absolute path. It is created. */
@@ -95,7 +97,10 @@ export class ContentStore implements LastKnown {
   #writing: Promise<void> | undefined;
   #sweeping: Promise<void> | undefined;
   #timers: readonly NodeJS.Timeout[] = [];
+  /** A failure was told, and nothing was written since. */
   #isFailing = false;
+  /** Nothing is written until the database was opened again, see `#reopen`. */
+  #isBroken = false;
 
   constructor(options: ContentStoreOptions) {
     this.#options = options;
@@ -118,10 +123,7 @@ export class ContentStore implements LastKnown {
     this.#beat();
     this.#timers = [
       setInterval(this.#write, WRITE_EVERY_MS),
-      setInterval(() => {
-        this.#beat();
-        this.#dropGone();
-      }, HEARTBEAT_MS),
+      setInterval(() => void this.#handleHeartbeat(), HEARTBEAT_MS),
       setInterval(() => void this.sweep(), SWEEP_EVERY_MS),
     ];
     for (const timer of this.#timers) timer.unref();
@@ -184,6 +186,7 @@ export class ContentStore implements LastKnown {
   /** Resolves when all that waits was written, or could not be written. */
   async flush(): Promise<void> {
     await this.#writing;
+    await this.#reopen();
     this.#write();
     await this.#writing;
   }
@@ -273,9 +276,9 @@ export class ContentStore implements LastKnown {
 
   /** @returns undefined: the database lacks it, or it is damaged */
   #read(key: string): KeptContent | undefined {
-    if (this.#isChanging(key)) return undefined;
+    if (this.#isChanging(key) || this.#database?.status !== 'open') return undefined;
     try {
-      const bytes = this.#database?.getSync(key);
+      const bytes = this.#database.getSync(key);
       return bytes && decodeContent(bytes);
     } catch (error) {
       this.#handleFailure(error);
@@ -321,8 +324,30 @@ export class ContentStore implements LastKnown {
     return this.#wallClock() - endedMs > this.#options.maxAgeMs;
   }
 
+  async #handleHeartbeat(): Promise<void> {
+    await this.#reopen();
+    this.#beat();
+    this.#dropGone();
+  }
+
+  /**
+   * A full disk leaves a part of a record in LevelDB's log: what it writes after that record is lost when the log is read. A
+   * database that is opened again begins a new log.
+   */
+  async #reopen(): Promise<void> {
+    if (!this.#isBroken) return;
+    try {
+      await this.#database?.close();
+      await this.#database?.open();
+      this.#isBroken = false;
+    } catch (error) {
+      this.#handleFailure(error);
+    }
+  }
+
   /** Writes that this process lives. */
   #beat(): void {
+    if (this.#isBroken) return;
     const nowMs = this.#wallClock();
     const recent = Object.entries(this.#runs).filter(
       ([, endedMs]) => nowMs - endedMs <= this.#options.maxAgeMs,
@@ -333,7 +358,7 @@ export class ContentStore implements LastKnown {
   }
 
   readonly #write = (): void => {
-    if (this.#writing || this.#changes.size === 0) return;
+    if (this.#writing || this.#isBroken || this.#changes.size === 0) return;
     this.#writing = this.#writeChanges().finally(() => {
       this.#writing = undefined;
       this.#inFlight = new Map();
@@ -355,7 +380,7 @@ export class ContentStore implements LastKnown {
         );
       try {
         await this.#database?.batch(batch);
-        this.#isFailing = false;
+        this.#noteWritten();
       } catch (error) {
         this.#handleFailure(error);
         // Until they are written, the disk has older content. Later changes of the same resources come first.
@@ -366,7 +391,15 @@ export class ContentStore implements LastKnown {
     }
   }
 
+  #noteWritten(): void {
+    if (!this.#isFailing) return;
+    this.#isFailing = false;
+    const { directory, onEvent } = this.#options;
+    onEvent({ kind: 'recovered', directory });
+  }
+
   readonly #handleFailure = (error: unknown): void => {
+    this.#isBroken = true;
     if (this.#isFailing) return;
     this.#isFailing = true;
     const { directory, onEvent } = this.#options;

@@ -171,6 +171,10 @@ export const EVENTS = {
     meaning:
       'the gateway cannot write or read content on disk, a restart would serve older content',
   },
+  content_recovered: {
+    level: 'info',
+    meaning: 'the gateway wrote content on disk again after failures',
+  },
   quota_reached: {
     level: 'warn',
     meaning: 'a quota took effect, the gateway refuses what would exceed it',

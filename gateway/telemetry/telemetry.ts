@@ -54,6 +54,7 @@ const CONTENT_EVENTS = {
   refused: 'content_refused',
   damaged: 'content_damaged',
   write_failed: 'content_write_failed',
+  recovered: 'content_recovered',
 } as const;
 
 export class Telemetry {

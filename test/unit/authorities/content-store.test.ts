@@ -344,7 +344,7 @@ t.test('a damaged database is told, and begins anew', async (t) => {
   t.strictSame(found(await start(), glob), ['m2']);
 });
 
-t.test('a write that fails is told once, and tried again', async (t) => {
+t.test('a write that fails is told once, tried again, and told when it works', async (t) => {
   const { events, start, found } = await setUp(t);
   const store = await start();
   const failing = () => Promise.reject(new Error('no space left'));
@@ -358,9 +358,54 @@ t.test('a write that fails is told once, and tried again', async (t) => {
   store.keep(content(member(1), 'later'), 'c');
   intercepted.restore();
   await store.close();
+  t.equal(events.at(-1)?.kind, 'recovered');
   t.strictSame(
     found(await start(), glob).toSorted(),
     ['later', 'm'],
     'it is written when it can be',
   );
+});
+
+t.test(
+  'after a write that failed the database is opened again: what LevelDB writes behind half a record would be lost',
+  async (t) => {
+    const { start } = await setUp(t);
+    const store = await start();
+    const fail = () => Promise.reject(new Error('no space left'));
+    const batch = t.intercept(ClassicLevel.prototype, 'batch', { value: fail });
+    const prototype = ClassicLevel.prototype as ClassicLevel;
+    const open = Reflect.get<ClassicLevel, 'open'>(prototype, 'open');
+    const reopened = t.capture(prototype, 'open', open);
+    store.keep(content(member(1), 'm'), 'c');
+    await store.flush();
+    t.equal(reopened().length, 0, 'not at once');
+    batch.restore();
+    await store.flush();
+    t.equal(reopened().length, 1);
+    await store.flush();
+    t.equal(reopened().length, 0, 'once');
+  },
+);
+
+t.test('a database that cannot be opened again is told once, and finds nothing', async (t) => {
+  const { events, start, found } = await setUp(t);
+  const before = await start();
+  before.keep(content(member(1), 'm'), 'c');
+  await before.close();
+  const store = await start();
+  events.length = 0;
+  const fail = () => Promise.reject(new Error('no space left'));
+  const intercepted = [
+    t.intercept(ClassicLevel.prototype, 'batch', { value: fail }),
+    t.intercept(ClassicLevel.prototype, 'open', { value: fail }),
+  ];
+  store.keep(content(member(2), 'm'), 'c');
+  await store.flush();
+  await store.flush();
+  t.strictSame(found(store, member(1)), []);
+  for (const one of intercepted) one.restore();
+  await store.flush();
+  t.strictSame(found(store, member(1)), ['m']);
+  t.match(events, [{ kind: 'write_failed' }, { kind: 'recovered' }]);
+  t.equal(events.length, 2);
 });
