@@ -188,6 +188,10 @@ export class Delivery {
         this.#tellChanged(event.projection, event.before);
         return;
       }
+      case 'confirmed':
+        if (this.#decides(group, event.projection.typeUrl, event.projection.name))
+          watches.notify(event);
+        return;
       case 'noted':
         routing.handleChanged(event.projection, nowMs());
         return;

@@ -49,6 +49,8 @@ export interface Projection {
    * primary.
    */
   readonly mapEntry?: ReferenceMapping;
+  /** It comes from the disk, and no source has sent it since: a client that returns may hold newer content (docs/FAILOVER.md). */
+  readonly isRestored?: boolean;
   /** TP2: the constraints with which its source sent it. Clients that requested it with parameters are sent them. */
   readonly constraints?: ParameterConstraints;
 }

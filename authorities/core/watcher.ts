@@ -10,6 +10,8 @@ import type { Projection } from './projection.js';
 export interface ResourceWatcher {
   /** New content of the watched name, or of a member of the watched glob. */
   onChanged(projection: Projection): void;
+  /** The content is that of the last `onChanged`, and does not only come from the disk any more (`Projection.isRestored`). */
+  onConfirmed?(projection: Projection): void;
   /** A resource is gone: deleted upstream, or the source may no longer serve it. */
   onRemoved(typeUrl: string, name: ResourceName, status?: RpcStatus): void;
   /**

@@ -97,7 +97,7 @@ export class Watches {
 
   /** Passes an event on to the watchers of its name. */
   notify(event: NameEvent): void {
-    const { typeUrl, name } = event.kind === 'changed' ? event.projection : event;
+    const { typeUrl, name } = 'projection' in event ? event.projection : event;
     notify(this.audienceOf(typeUrl, name), event);
   }
 }
@@ -110,6 +110,10 @@ export function notify(watchers: Iterable<ResourceWatcher>, event: NameEvent): v
 function tell(watcher: ResourceWatcher, event: NameEvent): void {
   if (event.kind === 'changed') {
     watcher.onChanged(event.projection);
+    return;
+  }
+  if (event.kind === 'confirmed') {
+    watcher.onConfirmed?.(event.projection);
     return;
   }
   const { typeUrl, name, status } = event;

@@ -3,9 +3,19 @@
  * none, and the sources' own content once they are back (docs/FAILOVER.md, "Content on disk").
  * Method: a scripted control plane, the gateway as a process that is killed, and real Envoys, with requests to all clusters.
  */
+import { cp, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 
-import { assignment } from '../support/mesh.js';
+import { freePort } from '../support/free-port.js';
+import {
+  assignment,
+  edsCluster,
+  httpListener,
+  inOldStyle,
+  routeToCluster,
+  type MeshResource,
+} from '../support/mesh.js';
 import { stoppedWith } from '../support/stopped-with.js';
 import { until } from '../support/until.js';
 import { removeScratch, scratchDirectory, tellingLogs } from './peers/child.js';
@@ -18,9 +28,11 @@ import {
   sotwGlob,
   sotwWildcard,
   startColdRig,
+  startGateway,
 } from './peers/cold-rig.js';
 import { Envoy } from './peers/envoy.js';
 import { skipWithoutGateway } from './peers/gateway.js';
+import { startHttpBackend } from './peers/http-backend.js';
 import {
   allSettle,
   nothingLost,
@@ -30,6 +42,8 @@ import {
 } from './peers/grpc-rig.js';
 import { skipWithout } from './peers/provisioned.js';
 import { cloud } from './peers/rig.js';
+import { ScriptedControlPlane } from './peers/scripted-control-plane.js';
+import { startTraffic } from './peers/traffic.js';
 
 t.setTimeout(120_000);
 // Most of the time these tests only wait.
@@ -64,6 +78,78 @@ for (const variant of [deltaGlob, deltaWildcard, sotwGlob, sotwWildcard]) {
         await envoyFollows(t, now);
         await nothingFails(t, now, 0);
         t.ok(started.totals().requests > busyClusters);
+      });
+    },
+  );
+}
+
+for (const variant of [deltaGlob, sotwWildcard]) {
+  t.test(
+    `an Envoy that returns keeps what it holds, and loses no request, when the disk of a gateway without a source has older content (${variant.title}; invariants 1, 3)`,
+    { skip },
+    async (t) => {
+      const directory = await scratchDirectory('content');
+      t.teardown(() => removeScratch(directory));
+      const [content, older] = [join(directory, 'content'), join(directory, 'older')];
+      const backends = { one: await startHttpBackend('one'), two: await startHttpBackend('two') };
+      t.teardown(() => Promise.all([backends.one.stop(), backends.two.stop()]));
+      const port = await freePort();
+      const inStyle = (all: readonly MeshResource[]) =>
+        variant.collections === 'globs' ? all : inOldStyle(all);
+      /** The service at this backend, with routes, a cluster and endpoints of its own. */
+      const serviceAt = (path: 'one' | 'two') => {
+        const behind = [
+          edsCluster(cloud, `edge/${path}`),
+          assignment(cloud, `edge/${path}`, backends[path].port),
+        ];
+        return inStyle([...behind, routeToCluster(cloud, 'edge/web', `edge/${path}`)]);
+      };
+      const listener = inStyle([httpListener(cloud, 'edge/web', port)]);
+      const plane = await stoppedWith(
+        t,
+        ScriptedControlPlane.start([...serviceAt('one'), ...listener]),
+      );
+      const gateway = await startGateway(t, variant, plane.port, ['--content-dir', content]);
+      const envoy = await stoppedWith(t, Envoy.start({ xdsPort: gateway.port, ...variant }));
+      await tellingLogs([gateway, envoy], async () => {
+        await envoy.ready({ timeoutMs: 30_000 });
+        const before = startTraffic(`http://127.0.0.1:${port}/`);
+        await before.untilOnly('one');
+        await gateway.terminate();
+        await cp(content, older, { recursive: true });
+        await gateway.restart();
+        for (const one of serviceAt('two')) plane.put(one);
+        await before.untilOnly('two');
+        for (const { typeUrl, name } of serviceAt('one').slice(0, 2)) plane.delete(typeUrl, name);
+        await until('the former cluster is gone', async () => {
+          return ![...(await envoy.clustersTable()).keys()].some((name) => name.endsWith('one'));
+        });
+        await before.stop();
+
+        plane.crash();
+        await gateway.kill();
+        await rm(content, { recursive: true });
+        await rename(older, content);
+        await gateway.restart();
+        const entry = variant.collections === 'globs' ? cloud : 'old-style/0';
+        const traffic = startTraffic(`http://127.0.0.1:${port}/`);
+        t.teardown(() => traffic.stop());
+        await until('the gateway serves what is on disk', async () => {
+          const [group] = await gateway.groups(entry);
+          return group?.state === 'cached' && group.served > 0;
+        });
+        await traffic.untilOnly('two', { count: 200 });
+        await plane.restart();
+        await until('the source serves again', async () =>
+          (await gateway.groups(entry)).every(({ state }) => state === 'primary'),
+        );
+        await traffic.untilOnly('two', { count: 200 });
+        const { failures, answers } = traffic.totals();
+        t.strictSame(failures, []);
+        t.strictSame([...answers.keys()], ['two']);
+        for (const one of inStyle([assignment(cloud, 'edge/two', backends.one.port)]))
+          plane.put(one);
+        await traffic.untilOnly('one');
       });
     },
   );

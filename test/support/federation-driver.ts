@@ -157,6 +157,12 @@ export class RecordingWatcher implements ResourceWatcher {
   readonly projections = new Map<string, Projection>();
   /** By glob: whether its last completion proved that there are no other members. */
   readonly proven = new Map<string, boolean>();
+  /** The keys of what does not only come from the disk any more. */
+  readonly confirmed: string[] = [];
+
+  onConfirmed({ name }: Projection): void {
+    this.confirmed.push(name.key);
+  }
 
   onChanged(projection: Projection): void {
     const { key } = projection.name;

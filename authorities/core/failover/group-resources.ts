@@ -394,10 +394,20 @@ export class GroupResources {
     }
   }
 
-  #restore(projection: Projection): void {
-    if (this.#served.get(projection.typeUrl, projection.name)) return;
+  #restore(kept: Projection): void {
+    if (this.#served.get(kept.typeUrl, kept.name)) return;
+    const projection: Projection = { ...kept, isRestored: true };
     this.adoptOne({ projection, from: ADOPTED });
     this.#events.push({ kind: 'changed', projection });
+  }
+
+  /** A source has answered, and what the disk had stays: from now on it counts like content that a source sent. */
+  #confirm(typeUrl: string, name: ResourceName): void {
+    const served = this.#served.get(typeUrl, name);
+    if (served?.projection.isRestored !== true) return;
+    const projection = { ...served.projection, isRestored: false };
+    this.#served.set({ ...served, projection });
+    this.#events.push({ kind: 'confirmed', projection });
   }
 
   #endRestoration(demand: Demand, isWhole: boolean): void {
@@ -424,7 +434,10 @@ export class GroupResources {
 
   #takeDueRemovals(nowMs: number): void {
     const { due, guarded, kept } = this.#absent.takeDue(nowMs);
-    for (const { typeUrl, name } of kept) this.#served.keep(typeUrl, name);
+    for (const { typeUrl, name } of kept) {
+      this.#served.keep(typeUrl, name);
+      this.#confirm(typeUrl, name);
+    }
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#settleHeld(held, nowMs);
   }
@@ -504,6 +517,8 @@ export class GroupResources {
       this.#events.push({ kind: 'refused', name, reason: projected.reason });
       return false;
     }
+    // Clients keep what the disk had until a redirect leads to content.
+    if (projected.projection.redirect) this.#confirm(projected.projection.typeUrl, name);
     const before = this.#served.get(projected.projection.typeUrl, name);
     const noted =
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
@@ -531,6 +546,7 @@ export class GroupResources {
       if (!before && index !== 0) this.#noteFirstMember(projection, nowMs);
       return true;
     }
+    if (before.projection.isRestored === true) this.#events.push({ kind: 'confirmed', projection });
     if (!isSame(before.projection, projection)) this.#events.push({ kind: 'noted', projection });
     return false;
   }
@@ -611,8 +627,9 @@ export class GroupResources {
   }
 
   #remove(typeUrl: string, name: ResourceName): void {
-    const isKept = this.#served.get(typeUrl, name)?.isKept === true;
-    if (isKept || this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
+    const stays = this.#spec.ignoreDeletion || this.#served.get(typeUrl, name)?.isKept === true;
+    if (stays) this.#confirm(typeUrl, name);
+    if (stays || !this.#served.delete(typeUrl, name)) return;
     // An assignment may be deleted while its loss of endpoints is held back.
     this.#absent.forget(typeUrl, name);
     this.#lastKnown?.drop(typeUrl, name);
@@ -654,6 +671,8 @@ export class GroupResources {
 
   /** Sends the answer of the candidate in use for a demand. */
   #tellAnswer(demand: Demand, nowMs: number): void {
+    if (statusAt(this.#inUse().candidate, demand) === 'timed_out')
+      this.#confirm(demand.typeUrl, demand.name);
     const answer = this.#answerOf(demand);
     if (answer?.kind === 'unavailable') this.#tellUnavailable(demand, answer.status);
     else if (answer) {

@@ -20,6 +20,8 @@ export type ResourceEvent =
     }
   /** The content is unchanged, but its references carry other `#alt=` alternatives. */
   | { readonly kind: 'noted'; readonly projection: Projection }
+  /** The content is unchanged, and does not only come from the disk any more (`Projection.isRestored`). */
+  | { readonly kind: 'confirmed'; readonly projection: Projection }
   /** A served resource is gone. */
   | ({ readonly kind: 'removed' } & Absence)
   /** A requested name does not exist. */
@@ -39,5 +41,5 @@ export type ResourceEvent =
 /** An event for the watchers of one name. */
 export type NameEvent = Extract<
   ResourceEvent,
-  { readonly kind: 'changed' | 'removed' | 'absent' | 'complete' | 'unavailable' }
+  { readonly kind: 'changed' | 'confirmed' | 'removed' | 'absent' | 'complete' | 'unavailable' }
 >;

@@ -212,6 +212,10 @@ export class NodeGroup {
     switch (event.kind) {
       case 'changed':
         return this.#mergeChanged(group, event.projection);
+      case 'confirmed': {
+        const { typeUrl, name } = event.projection;
+        return this.#having(typeUrl, name)[0]?.group === group ? [event] : [];
+      }
       case 'removed':
         return this.#mergeRemoved(group, event);
       case 'absent':

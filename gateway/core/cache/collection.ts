@@ -130,7 +130,10 @@ export class Collection {
   put(projection: Projection): boolean {
     const { key } = projection.name;
     const known = this.#membersByKey.get(key);
-    if (known?.projection.version === projection.version) return false;
+    if (known?.projection.version === projection.version) {
+      if (known.projection.isRestored) known.projection = projection;
+      return false;
+    }
     const tombstone = this.#tombstonesByKey.get(key);
     const former = tombstone ? formerOf(tombstone) : this.#formerOfRemembered(key);
     if (tombstone) {

@@ -67,8 +67,11 @@ const ABSENT: Absent = { kind: 'absent' };
 export const absent = (status: RpcStatus | undefined): Absent =>
   status ? { kind: 'absent', status } : ABSENT;
 
-/** What the sources say of a resource; `unknown`: they are silent, or cannot be reached. */
-export type Wanted = 'present' | 'absent' | 'unknown';
+/**
+ * What the sources say of a resource. `unknown`: they are silent, or cannot be reached. `restored`: the same, and the disk has content
+ * of an earlier process.
+ */
+export type Wanted = 'present' | 'restored' | 'absent' | 'unknown';
 
 const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
   present: 'present',
@@ -78,7 +81,11 @@ const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
   error: 'unknown',
 };
 
-export const wantedOf = ({ kind }: NameState): Wanted => WANTED[kind];
+export const wantedOf = (state: NameState): Wanted =>
+  state.kind === 'present' ? wantedAs(state.projection) : WANTED[state.kind];
+
+export const wantedAs = ({ isRestored }: Projection): Wanted =>
+  isRestored ? 'restored' : 'present';
 
 /** Is it known whether the name exists? */
 export function isKnown(state: NameState): boolean {

@@ -491,6 +491,15 @@ export class ResourceCache implements ResourceWatcher {
     tellHeld(isFirst ? 'first' : 'said');
   }
 
+  onConfirmed(projection: Projection): void {
+    const { typeUrl, name } = projection;
+    const entry = this.#names.get(typeUrl, name.key);
+    this.#globs.get(typeUrl, globKeyOf(name))?.collection.put(projection);
+    if (entry?.state.kind !== 'present') return;
+    entry.state = { kind: 'present', projection };
+    notifyName(entry);
+  }
+
   #putMember(glob: GlobEntry, projection: Projection): void {
     const before = glob.collection.members.size;
     if (!glob.collection.put(projection)) return;

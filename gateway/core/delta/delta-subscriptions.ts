@@ -33,6 +33,7 @@ import {
 } from '../session/holdings.js';
 import {
   isDoubtful,
+  wantedAs,
   type GlobEntry,
   type GlobSubscriber,
   type NameSubscriber,
@@ -502,6 +503,7 @@ export class DeltaSubscriptions
   #answerName(draft: Draft, known: NameSubscription, content: Projection | undefined): void {
     const { state, name } = known.entry;
     if (state.kind === 'present') {
+      if (content && dutyOf(wantedAs(content), known.held, content.version) === 'wait') return;
       if (content) this.#answerPresent(draft, known, content);
       else answerWithheld(known, draft);
       known.isClaim = false;

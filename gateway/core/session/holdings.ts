@@ -27,6 +27,7 @@ export type Duty = 'send' | 'remove' | 'deny' | 'wait' | 'nothing';
 /** docs/SPEC.md, "What a client is sent". */
 export const DUTIES: Readonly<Record<Wanted, Readonly<Record<HeldKind, Duty>>>> = {
   present: { no: 'send', maybe: 'send', other: 'send', this: 'nothing' },
+  restored: { no: 'send', maybe: 'send', other: 'wait', this: 'nothing' },
   absent: { no: 'deny', maybe: 'remove', other: 'remove', this: 'remove' },
   unknown: { no: 'nothing', maybe: 'wait', other: 'wait', this: 'wait' },
 };

@@ -187,7 +187,10 @@ export class SelectiveResponses implements Responses {
         return;
       }
       this.#of.pending.delete(known);
-      this.#takeName(known, projection, draft);
+      // The client keeps what it holds until a source says more: then the name is pending again.
+      const mayHoldNewer = known.mayBeHeld && !this.#of.isSettledName(known.entry);
+      if (!mayHoldNewer || known.sent || !projection?.isRestored)
+        this.#takeName(known, projection, draft);
     }
   }
 

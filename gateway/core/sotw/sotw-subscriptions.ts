@@ -22,6 +22,7 @@ import {
   isAnswered,
   isKnown,
   isStuck,
+  wantedOf,
   type NameEntry,
   type GlobEntry,
   type GlobSubscriber,
@@ -354,7 +355,7 @@ export class SotwSubscriptions
     this.#takeLingering(known);
     this.names.set(entry.name.key, known);
     if (!this.#mayHold && this.unknown.size > 0) this.added = ownSet(this.added).add(known);
-    if (this.#mayHold && !isKnown(entry.state)) this.unknown.add(known);
+    if (this.#mayHold && !this.isSettledName(entry)) this.unknown.add(known);
     if (entry.state.kind === 'waiting') this.#unanswered.add(known);
     this.pending.add(known);
     return known;
@@ -394,6 +395,11 @@ export class SotwSubscriptions
     // It changed its names before its first response, and a list may contain, under any name, what it still holds.
     if (this.resumedVersion === NO_VERSION && this.#lists.size > 0) return true;
     return this.#isFirst && (this.isResuming || this.responses.isWhole);
+  }
+
+  /** Is its existence known? A client that returns may hold newer content than the disk of an earlier process. */
+  isSettledName({ state }: NameEntry): boolean {
+    return isKnown(state) && !(this.isResuming && wantedOf(state) === 'restored');
   }
 
   /** Are the members known, as far as this client needs them? */
@@ -452,9 +458,9 @@ export class SotwSubscriptions
       if (mayHave && !this.#isSettled(glob.entry)) this.unknown.add(glob);
     }
     for (const known of this.names.values()) {
-      const { name, state } = known.entry;
+      const { name } = known.entry;
       const wasCovered = isList || globKeyOf(name) === left.key;
-      if (wasCovered && !isKnown(state)) this.unknown.add(known);
+      if (wasCovered && !this.isSettledName(known.entry)) this.unknown.add(known);
     }
   }
 
@@ -567,7 +573,7 @@ export class SotwSubscriptions
     const known = this.names.get(key);
     if (!known) return;
     const { state } = known.entry;
-    if (isKnown(state)) this.unknown.delete(known);
+    if (this.isSettledName(known.entry)) this.unknown.delete(known);
     if (state.kind !== 'waiting') this.#unanswered.delete(known);
     this.pending.add(known);
     this.#onReady();

@@ -24,16 +24,22 @@ import {
   RecordingWatcher,
   THING,
   WHOLE_MS,
+  type AuthoritySketch,
   type FederationDriverOptions,
 } from '../../../../support/federation-driver.js';
+import { at } from '../../../../support/node-groups.js';
 import { KeptContent } from '../../../../support/kept-content.js';
 
 const COLLECTION: Resources = { [a]: 'a1', [member('1')]: 'm1', [member('2')]: 'm2' };
 
 /** `cloud` at source c, without an alternative. */
-function alone(cloud: Resources, options: FederationDriverOptions): FederationDriver {
+function alone(
+  cloud: Resources,
+  options: FederationDriverOptions,
+  sketch: Partial<AuthoritySketch> = {},
+): FederationDriver {
   const driver = new FederationDriver(
-    mapOf({ authorities: { cloud: { sources: ['c'] } } }),
+    mapOf({ authorities: { cloud: { sources: ['c'], ...sketch } } }),
     options,
   );
   for (const [name, body] of Object.entries(cloud)) driver.server('c').set(THING, name, body);
@@ -55,8 +61,9 @@ function inOutage(
   lastKnown: KeptContent,
   cloud: Resources = {},
   options: FederationDriverOptions = {},
+  sketch: Partial<AuthoritySketch> = {},
 ): FederationDriver {
-  const driver = alone(cloud, { lastKnown, ...options });
+  const driver = alone(cloud, { lastKnown, ...options }, sketch);
   driver.kill('c');
   return driver;
 }
@@ -103,6 +110,94 @@ t.test('content that is unchanged when the source returns is not sent again (inv
   t.equal(watcher.proven.get(glob), true);
   t.end();
 });
+
+const KEEP = { share: 0.5, count: 10, waitMs: 60_000, then: 'keep' } as const;
+
+/** What the source says when it returns, and how the content that was on disk stays. */
+for (const [how, sketch, prepare] of [
+  ['sends it', {}, (driver: FederationDriver) => { driver.server('c').set(THING, a, 'a1'); }],
+  ['lacks it, and the deletion guard keeps it', { failover: { deletionGuard: KEEP } }, () => 0],
+  ['lacks it, and `ignore_deletion` keeps it', { ignoreDeletion: true }, () => 0],
+  [
+    'does not answer it in time',
+    {},
+    (driver: FederationDriver) => {
+      driver.server('c').set(THING, b, 'b1');
+      driver.server('c').stalled.add(a);
+    },
+  ],
+  [
+    'has a redirect to a name that it does not answer',
+    {},
+    (driver: FederationDriver) => {
+      driver.server('c').stalled.add(member('none'));
+      driver.redirect('c', a, member('none'));
+    },
+  ],
+] as const) {
+  t.test(
+    `content on disk counts like content of a source when its source returns and ${how}`,
+    (t) => {
+      const driver = inOutage(keptBy({ [a]: 'a1' }, a), {}, {}, sketch);
+      const watcher = driver.watching(a, b);
+      driver.advance(TRIP_MS);
+      t.equal(watcher.projections.get(a)?.isRestored, true);
+      prepare(driver);
+      driver.revive('c');
+      driver.advance(2 * FAILBACK_MS);
+      t.strictSame(watcher.confirmed, [a]);
+      t.equal(watcher.held.get(a), 'a1');
+      const later = driver.watching(a);
+      driver.advance(0);
+      t.not(later.projections.get(a)?.isRestored, true, 'for later watchers, too');
+      t.end();
+    },
+  );
+}
+
+t.test('an old-style name on the disk is confirmed by the entry that serves it', (t) => {
+  const lastKnown = new KeptContent();
+  const start = (): FederationDriver => {
+    const servedBy = [{ sources: ['c'] }, { sources: ['o'] }];
+    const map = mapOf({ authorities: {}, oldStyle: { differBy: ['id'], servedBy } });
+    const driver = new FederationDriver(map, { lastKnown });
+    for (const server of ['c', 'o']) driver.server(server).set(THING, 'both', 'body');
+    driver.server('o').set(THING, 'second', 'body');
+    return driver;
+  };
+  const names = [at('n', 'both'), at('n', 'second')];
+  const former = start();
+  former.watching(...names);
+  former.advance(WHOLE_MS);
+  lastKnown.restart();
+  const driver = start();
+  for (const server of ['c', 'o']) driver.kill(server);
+  const watcher = driver.watching(...names);
+  driver.advance(TRIP_MS);
+  t.equal(watcher.held.size, 2);
+  driver.revive('c');
+  driver.advance(FAILBACK_MS);
+  watcher.confirmed.length = 0;
+  driver.revive('o');
+  driver.advance(FAILBACK_MS);
+  t.strictSame(watcher.confirmed, [at('n', 'second')], 'the first entry has the other one');
+  t.end();
+});
+
+t.test(
+  'content on disk is not confirmed by a source that has other content, or by an outage',
+  (t) => {
+    const driver = inOutage(keptBy(COLLECTION, a, glob), { [a]: 'a2' });
+    const watcher = driver.watching(a);
+    driver.advance(FAILBACK_MS);
+    t.strictSame(watcher.confirmed, []);
+    driver.revive('c');
+    driver.advance(FAILBACK_MS);
+    t.strictSame(watcher.confirmed, []);
+    t.not(watcher.projections.get(a)?.isRestored, true);
+    t.end();
+  },
+);
 
 t.test(
   'the source that returns changes and removes what it has changed and removed (invariant 3)',

@@ -28,6 +28,7 @@ import {
 } from '../../../../support/session-driver.js';
 
 const NAMES = ['same', 'changed', 'removed'];
+const NOBODY = { handleGlobChanged: () => undefined };
 
 /** A client that holds names, and members of a glob. */
 function settled(
@@ -197,6 +198,56 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'a client that returns keeps what it holds while only the disk has other content; a new one gets that (FAILOVER, "Content on disk")',
+  (t) => {
+    const NAMES_ON_DISK = [sds('same'), sds('changed')];
+    const before = new Instance();
+    const client = settled(before, false, NAMES_ON_DISK);
+    const instance = new Instance();
+    const fresh = instance.connect();
+    fresh.subscribe(SDS, ...NAMES_ON_DISK);
+    client.disconnect();
+    client.reconnect(instance);
+    const kept = [projectionOf(SDS, sds('same'), 'v1'), projectionOf(SDS, sds('changed'), 'v0')];
+    for (const one of kept) instance.cache.onChanged({ ...one, isRestored: true });
+    const sent = (to: ConnectedClient): readonly string[] =>
+      to.settle().flatMap(({ resources }) => resources.map(({ name }) => name));
+    t.strictSame(sent(fresh), NAMES_ON_DISK);
+    t.strictSame(sent(client), []);
+    client.disconnect();
+    client.reconnect();
+    t.strictSame(sent(client), [], 'on another stream, too');
+    client.subscribe(SDS, sds('changed'));
+    t.strictSame(sent(client), [sds('changed')], 'it asks for it again');
+    client.disconnect();
+    client.reconnect(before);
+    client.settle();
+    client.disconnect();
+    client.reconnect(instance);
+    t.strictSame(sent(client), []);
+    for (const one of kept) instance.cache.onConfirmed(one);
+    t.strictSame(sent(client), [sds('changed')], 'a source has it');
+    instance.cache.onConfirmed(projectionOf(SDS, sds('nobody'), 'v1'));
+    t.strictSame(sent(fresh), []);
+    t.end();
+  },
+);
+
+t.test('a member that a source confirms is not sent again', (t) => {
+  const instance = new Instance();
+  const fresh = instance.connect();
+  fresh.subscribe(SDS, sds('g/*'));
+  const kept = projectionOf(SDS, sds('g/a'), 'v0');
+  instance.cache.onChanged({ ...kept, isRestored: true });
+  t.equal(fresh.settle().length, 1);
+  instance.cache.onConfirmed(kept);
+  t.strictSame(fresh.settle(), []);
+  const { collection } = instance.cache.subscribeGlob(SDS, nameOf(sds('g/*')), NOBODY);
+  t.not(collection.member(sds('g/a'))?.projection.isRestored, true);
+  t.end();
+});
 
 t.test('an unreachable source removes nothing from a client that resumes (invariant 3)', (t) => {
   const instance = new Instance();

@@ -11,7 +11,7 @@ import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, LDS, RDS, SDS, cds, lds, rds, sds } from '../../../../support/mesh-names.js';
 import { resumed, setUp } from '../../../../support/cold-sotw.js';
 import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
-import { said } from '../../../../support/sotw-driver.js';
+import { said, SotwClient } from '../../../../support/sotw-driver.js';
 
 const UNREACHABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
 const UNREADABLE = { code: STATUS_CODE.internal, message: 'cannot be read' };
@@ -134,6 +134,39 @@ t.test('a set with losses waits for `switch_wait` (invariant 3)', (t) => {
   t.strictSame(saidAfter(1), [['Cluster', 'a=v2']]);
   t.end();
 });
+
+t.test(
+  'a client that returns keeps what it holds while only the disk has other content (FAILOVER, "Content on disk")',
+  (t) => {
+    const asked = new Map([
+      [CDS, [cds('a')]],
+      [RDS, [rds('r')]],
+    ]);
+    const { instance, cache, saidAfter } = resumed(asked, [
+      [CDS, cds('a')],
+      [RDS, rds('r')],
+    ]);
+    const kept = [projectionOf(CDS, cds('a'), 'v0'), projectionOf(RDS, rds('r'), 'v0')];
+    for (const one of kept) cache.onChanged({ ...one, isRestored: true });
+    t.strictSame(saidAfter(600_000), []);
+    const fresh = new SotwClient(instance);
+    for (const [type, names] of asked) fresh.ask(type, ...names);
+    const all = [
+      ['Cluster', 'a=v0'],
+      ['RouteConfiguration', 'r=v0'],
+    ];
+    t.strictSame(fresh.settle().map(said), all, 'a new client gets it');
+    fresh.ask(RDS, rds('r'), rds('later'));
+    cache.onChanged({ ...projectionOf(RDS, rds('later'), 'v0'), isRestored: true });
+    t.strictSame(fresh.settle().map(said), [['RouteConfiguration', 'later=v0']]);
+    for (const one of kept) cache.onConfirmed(one);
+    t.strictSame(saidAfter(0), all, 'a source has it');
+    t.strictSame(fresh.settle().map(said), []);
+    cache.onChanged(projectionOf(RDS, rds('r'), 'v2'));
+    t.strictSame(saidAfter(0), [['RouteConfiguration', 'r=v2']]);
+    t.end();
+  },
+);
 
 t.test('a source that sends the rest meanwhile completes the set at once', (t) => {
   const { client, directory, saidAfter } = resumed(
