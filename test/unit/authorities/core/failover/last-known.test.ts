@@ -115,7 +115,13 @@ const KEEP = { share: 0.5, count: 10, waitMs: 60_000, then: 'keep' } as const;
 
 /** What the source says when it returns, and how the content that was on disk stays. */
 for (const [how, sketch, prepare] of [
-  ['sends it', {}, (driver: FederationDriver) => { driver.server('c').set(THING, a, 'a1'); }],
+  [
+    'sends it',
+    {},
+    (driver: FederationDriver) => {
+      driver.server('c').set(THING, a, 'a1');
+    },
+  ],
   ['lacks it, and the deletion guard keeps it', { failover: { deletionGuard: KEEP } }, () => 0],
   ['lacks it, and `ignore_deletion` keeps it', { ignoreDeletion: true }, () => 0],
   [
