@@ -248,11 +248,32 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'what the guard kept goes when another client subscribes to it',
     file: 'authorities/core/failover/group-resources.ts',
-    from: 'if (isKept || this.#spec.ignoreDeletion',
-    to: 'if (this.#spec.ignoreDeletion',
+    from: 'const stays = this.#spec.ignoreDeletion || this.#served.get(typeUrl, name)?.isKept === true;',
+    to: 'const stays = this.#spec.ignoreDeletion;',
     unitTest: {
       file: 'test/unit/authorities/core/failover/deletion-guard.test.ts',
       title: 'what the deletion guard kept stays when another client subscribes to it',
+    },
+  },
+  {
+    title: 'what the disk had is never confirmed',
+    file: 'authorities/core/failover/group-resources.ts',
+    from: "if (before.projection.isRestored === true) this.#events.push({ kind: 'confirmed', projection });",
+    to: '',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/last-known.test.ts',
+      title: 'content on disk counts like content of a source when its source returns and sends it',
+    },
+  },
+  {
+    title: 'a client that returns gets older content of the disk',
+    file: 'gateway/core/session/holdings.ts',
+    from: "restored: { no: 'send', maybe: 'send', other: 'wait', this: 'nothing' },",
+    to: "restored: { no: 'send', maybe: 'send', other: 'send', this: 'nothing' },",
+    unitTest: {
+      file: 'test/unit/gateway/core/delta/resume.test.ts',
+      title:
+        'a client that returns keeps what it holds while only the disk has other content; a new one gets that (FAILOVER, "Content on disk")',
     },
   },
   {

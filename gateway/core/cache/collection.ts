@@ -131,6 +131,7 @@ export class Collection {
     const { key } = projection.name;
     const known = this.#membersByKey.get(key);
     if (known?.projection.version === projection.version) {
+      // Now a source has it, too.
       if (known.projection.isRestored) known.projection = projection;
       return false;
     }

@@ -84,6 +84,7 @@ const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
 export const wantedOf = (state: NameState): Wanted =>
   state.kind === 'present' ? wantedAs(state.projection) : WANTED[state.kind];
 
+/** What the sources say of a resource with this content. */
 export const wantedAs = ({ isRestored }: Projection): Wanted =>
   isRestored ? 'restored' : 'present';
 

@@ -503,6 +503,7 @@ export class DeltaSubscriptions
   #answerName(draft: Draft, known: NameSubscription, content: Projection | undefined): void {
     const { state, name } = known.entry;
     if (state.kind === 'present') {
+      // It may hold newer content than the disk has.
       if (content && dutyOf(wantedAs(content), known.held, content.version) === 'wait') return;
       if (content) this.#answerPresent(draft, known, content);
       else answerWithheld(known, draft);

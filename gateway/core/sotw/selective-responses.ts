@@ -187,11 +187,13 @@ export class SelectiveResponses implements Responses {
         return;
       }
       this.#of.pending.delete(known);
-      // The client keeps what it holds until a source says more: then the name is pending again.
-      const mayHoldNewer = known.mayBeHeld && !this.#of.isSettledName(known.entry);
-      if (!mayHoldNewer || known.sent || !projection?.isRestored)
-        this.#takeName(known, projection, draft);
+      if (!this.#mayHoldNewer(known, projection)) this.#takeName(known, projection, draft);
     }
+  }
+
+  /** A client that returns keeps what it holds while only the disk has content. With the word of a source the name is pending again. */
+  #mayHoldNewer({ mayBeHeld, sent }: SotwName, content: Projection | undefined): boolean {
+    return this.#of.isResuming && mayBeHeld && !sent && content?.isRestored === true;
   }
 
   #takeName(known: SotwName, projection: Projection | undefined, draft: PartialDraft): void {

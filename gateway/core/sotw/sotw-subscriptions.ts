@@ -397,7 +397,7 @@ export class SotwSubscriptions
     return this.#isFirst && (this.isResuming || this.responses.isWhole);
   }
 
-  /** Is its existence known? A client that returns may hold newer content than the disk of an earlier process. */
+  /** Is it known what the client is to hold of this name? A client that returns may hold newer content than the disk has. */
   isSettledName({ state }: NameEntry): boolean {
     return isKnown(state) && !(this.isResuming && wantedOf(state) === 'restored');
   }
