@@ -262,7 +262,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     to: '',
     unitTest: {
       file: 'test/unit/authorities/core/failover/last-known.test.ts',
-      title: 'content on disk counts like content of a source when its source returns and sends it',
+      title: 'an old-style name on the disk is confirmed by the entry that serves it',
     },
   },
   {
