@@ -95,6 +95,8 @@ export class ContentStore implements LastKnown {
   /** What is being written: the database may still have older content. */
   #inFlight: ReadonlyMap<string, Kept | undefined> = new Map();
   #writing: Promise<void> | undefined;
+  /** The heartbeats, one after the other: the threads of LevelDB keep no order. */
+  #beats: Promise<void> = Promise.resolve();
   #sweeping: Promise<void> | undefined;
   #timers: readonly NodeJS.Timeout[] = [];
   /** A failure was told, and nothing was written since. */
@@ -178,6 +180,7 @@ export class ContentStore implements LastKnown {
     this.freeze();
     await this.#sweeping;
     await this.flush();
+    await this.#beats;
     const database = this.#database;
     this.#database = undefined;
     await database?.close();
@@ -354,7 +357,9 @@ export class ContentStore implements LastKnown {
     );
     this.#runs = { ...Object.fromEntries(recent), [String(this.#run)]: nowMs };
     const value = Buffer.from(JSON.stringify(this.#runs));
-    this.#database?.put(RUNS_KEY, value).catch(this.#handleFailure);
+    this.#beats = this.#beats
+      .then(() => this.#database?.put(RUNS_KEY, value))
+      .catch(this.#handleFailure);
   }
 
   readonly #write = (): void => {

@@ -6,6 +6,7 @@
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { ClassicLevel } from 'classic-level';
 import t, { type Test } from 'tap';
 import {
@@ -21,6 +22,9 @@ import { TYPE_URL } from '../../../protos/type-urls.js';
 import { THING, thing } from '../../support/federation-driver.js';
 import { encodeConstraints, onlyFor } from '../../support/discovery-messages.js';
 import { nameOf } from '../../support/fake-directory.js';
+
+type Database = ClassicLevel<string, Buffer>;
+type Put = (this: Database, key: string, value: Buffer) => Promise<void>;
 
 const DAY_MS = 86_400_000;
 const glob = thing('cloud', 'x/*');
@@ -218,6 +222,26 @@ t.test(
     events.length = 0;
     await start();
     t.match(events, [{ kind: 'opened', resources: 0 }]);
+  },
+);
+
+t.test(
+  'heartbeats are written one after the other: the last one says when the process ended',
+  async (t) => {
+    const { start } = await setUp(t);
+    const prototype = ClassicLevel.prototype as Database;
+    const put: Put = Reflect.get<Database, 'put'>(prototype, 'put');
+    const order: string[] = [];
+    const recorded: Put = async function (this: Database, key, value) {
+      order.push('begins');
+      await setImmediate();
+      await put.call(this, key, value);
+      order.push('ends');
+    };
+    t.intercept(prototype, 'put', { value: recorded });
+    const store = await start();
+    await store.close();
+    t.strictSame(order, ['begins', 'ends', 'begins', 'ends']);
   },
 );
 
