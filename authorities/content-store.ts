@@ -98,6 +98,7 @@ export class ContentStore implements LastKnown {
   /** The heartbeats, one after the other: the threads of LevelDB keep no order. */
   #beats: Promise<void> = Promise.resolve();
   #sweeping: Promise<void> | undefined;
+  #reopening: Promise<void> | undefined;
   #timers: readonly NodeJS.Timeout[] = [];
   /** A failure was told, and nothing was written since. */
   #isFailing = false;
@@ -339,6 +340,11 @@ export class ContentStore implements LastKnown {
    */
   async #reopen(): Promise<void> {
     if (!this.#isBroken) return;
+    this.#reopening ??= this.#openAgain().finally(() => (this.#reopening = undefined));
+    await this.#reopening;
+  }
+
+  async #openAgain(): Promise<void> {
     try {
       await this.#database?.close();
       await this.#database?.open();

@@ -355,7 +355,7 @@ export class SotwSubscriptions
     this.#takeLingering(known);
     this.names.set(entry.name.key, known);
     if (!this.#mayHold && this.unknown.size > 0) this.added = ownSet(this.added).add(known);
-    if (this.#mayHold && !this.isSettledName(entry)) this.unknown.add(known);
+    if (this.#mayHold && !this.#isSettledName(entry)) this.unknown.add(known);
     if (entry.state.kind === 'waiting') this.#unanswered.add(known);
     this.pending.add(known);
     return known;
@@ -398,7 +398,7 @@ export class SotwSubscriptions
   }
 
   /** Is it known what the client is to hold of this name? A client that returns may hold newer content than the disk has. */
-  isSettledName({ state }: NameEntry): boolean {
+  #isSettledName({ state }: NameEntry): boolean {
     return isKnown(state) && !(this.isResuming && wantedOf(state) === 'restored');
   }
 
@@ -460,7 +460,7 @@ export class SotwSubscriptions
     for (const known of this.names.values()) {
       const { name } = known.entry;
       const wasCovered = isList || globKeyOf(name) === left.key;
-      if (wasCovered && !this.isSettledName(known.entry)) this.unknown.add(known);
+      if (wasCovered && !this.#isSettledName(known.entry)) this.unknown.add(known);
     }
   }
 
@@ -573,7 +573,7 @@ export class SotwSubscriptions
     const known = this.names.get(key);
     if (!known) return;
     const { state } = known.entry;
-    if (this.isSettledName(known.entry)) this.unknown.delete(known);
+    if (this.#isSettledName(known.entry)) this.unknown.delete(known);
     if (state.kind !== 'waiting') this.#unanswered.delete(known);
     this.pending.add(known);
     this.#onReady();

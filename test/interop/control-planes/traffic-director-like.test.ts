@@ -67,8 +67,11 @@ t.test(
     await Promise.all([first, second].map(({ traffic }) => traffic.untilOnly('cloud')));
     await isApart(t, first, prod, staging);
     await isApart(t, second, staging, prod);
-    // Envoy counts from its first response on this service.
-    await until('reports arrive', async () => (await plane.clientLoads())['prod-1']?.reports);
+    const reported = async (): Promise<number | undefined> =>
+      (await plane.clientLoads())['prod-1']?.succeeded['edge/web'];
+    // Envoy counts from the first response on this service after it has the cluster.
+    await until('the cluster is reported', async () => (await reported()) !== undefined);
+    const counted = (await reported()) ?? 0;
     const before = first.traffic.totals().requests;
     await changesArrive(t, first, prod, (resources) => plane.setResources(resources, 'prod'));
     await first.traffic.untilOnly('cloud');
@@ -76,8 +79,8 @@ t.test(
     await nothingLost(t, second);
     const { requests } = first.traffic.totals();
     const succeeded = await until('all requests since then are reported', async () => {
-      const count = (await plane.clientLoads())['prod-1']?.succeeded['edge/web'] ?? 0;
-      return count >= requests - before && count;
+      const count = (await reported()) ?? 0;
+      return count - counted >= requests - before && count;
     });
     t.ok(succeeded <= requests, `${succeeded} of ${requests} requests are reported`);
     const loads = (await plane.clientLoads())['prod-1'];

@@ -51,6 +51,10 @@ func admitLikeTrafficDirector(_ context.Context, node *core.Node) (*admitted, er
 
 const loadReportInterval = 500 * time.Millisecond
 
+// Envoy counts the clusters that it has when a response comes. It opens this stream before it has any, so the
+// server repeats its response after each of the first reports.
+const loadResponses = 10
+
 // clientLoads are the sums of all reports of one node id.
 type clientLoads struct {
 	Streams int `json:"streams"`
@@ -68,6 +72,7 @@ type loadReports struct {
 
 func (l *loadReports) StreamLoadStats(stream loadstats.LoadReportingService_StreamLoadStatsServer) error {
 	var client *clientLoads
+	responses := 0
 	for {
 		request, err := stream.Recv()
 		if err != nil {
@@ -78,15 +83,19 @@ func (l *loadReports) StreamLoadStats(stream loadstats.LoadReportingService_Stre
 				return err
 			}
 			client = l.opened(request.GetNode().GetId())
-			err := stream.Send(&loadstats.LoadStatsResponse{
-				SendAllClusters: true, LoadReportingInterval: durationpb.New(loadReportInterval),
-			})
-			if err != nil {
-				return err
-			}
+		} else {
+			l.report(client, request)
+		}
+		if responses == loadResponses {
 			continue
 		}
-		l.report(client, request)
+		responses++
+		err = stream.Send(&loadstats.LoadStatsResponse{
+			SendAllClusters: true, LoadReportingInterval: durationpb.New(loadReportInterval),
+		})
+		if err != nil {
+			return err
+		}
 	}
 }
 
