@@ -69,7 +69,7 @@ t.test(
     await isApart(t, second, staging, prod);
     const reported = async (): Promise<number | undefined> =>
       (await plane.clientLoads())['prod-1']?.succeeded['edge/web'];
-    // Envoy counts from the first response on this service after it has the cluster.
+    // Envoy counts a cluster from the beginning of the first period in which it has the cluster.
     await until('the cluster is reported', async () => (await reported()) !== undefined);
     const counted = (await reported()) ?? 0;
     const before = first.traffic.totals().requests;

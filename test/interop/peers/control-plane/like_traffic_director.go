@@ -51,10 +51,6 @@ func admitLikeTrafficDirector(_ context.Context, node *core.Node) (*admitted, er
 
 const loadReportInterval = 500 * time.Millisecond
 
-// Envoy counts the clusters that it has when a response comes. It opens this stream before it has any, so the
-// server repeats its response after each of the first reports.
-const loadResponses = 10
-
 // clientLoads are the sums of all reports of one node id.
 type clientLoads struct {
 	Streams int `json:"streams"`
@@ -72,7 +68,6 @@ type loadReports struct {
 
 func (l *loadReports) StreamLoadStats(stream loadstats.LoadReportingService_StreamLoadStatsServer) error {
 	var client *clientLoads
-	responses := 0
 	for {
 		request, err := stream.Recv()
 		if err != nil {
@@ -83,19 +78,15 @@ func (l *loadReports) StreamLoadStats(stream loadstats.LoadReportingService_Stre
 				return err
 			}
 			client = l.opened(request.GetNode().GetId())
-		} else {
-			l.report(client, request)
-		}
-		if responses == loadResponses {
+			err := stream.Send(&loadstats.LoadStatsResponse{
+				SendAllClusters: true, LoadReportingInterval: durationpb.New(loadReportInterval),
+			})
+			if err != nil {
+				return err
+			}
 			continue
 		}
-		responses++
-		err = stream.Send(&loadstats.LoadStatsResponse{
-			SendAllClusters: true, LoadReportingInterval: durationpb.New(loadReportInterval),
-		})
-		if err != nil {
-			return err
-		}
+		l.report(client, request)
 	}
 }
 
