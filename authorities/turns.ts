@@ -42,8 +42,9 @@ class Lane {
   shift(): (() => void) | undefined {
     for (const [sender, works] of this.#bySender) {
       const work = works.shift();
-      this.#bySender.delete(sender);
-      if (works.first) this.#bySender.set(sender, works);
+      const isAlone = this.#bySender.size === 1;
+      if (!works.first || !isAlone) this.#bySender.delete(sender);
+      if (works.first && !isAlone) this.#bySender.set(sender, works);
       return work;
     }
     return undefined;

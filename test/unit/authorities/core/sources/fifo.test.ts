@@ -1,4 +1,7 @@
 /** Goal: a queue keeps its order, and its cost does not grow with its length. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import t from 'tap';
 import { Fifo } from '../../../../../authorities/core/sources/fifo.js';
 
@@ -38,4 +41,24 @@ t.test('the cost of a shift does not grow with the length of the queue', (t) => 
   // Some 10 ms; `Array.shift` takes longer by orders of magnitude.
   t.ok(performance.now() - startedMs < 1_000);
   t.end();
+});
+
+t.test('an item that is taken is garbage, also while others wait', async (t) => {
+  const fifo = new Fifo<object>();
+  const push = (): WeakRef<object> => {
+    const item = {};
+    fifo.push(item);
+    return new WeakRef(item);
+  };
+  const items = Array.from({ length: 10 }, push);
+  for (let taken = 0; taken < 3; taken++) fifo.shift();
+  // V8 keeps the target of a new WeakRef until the turn ends.
+  await turn();
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  t.strictSame(
+    items.map((item) => item.deref() !== undefined),
+    [false, false, false, ...Array.from({ length: 7 }, () => true)],
+  );
+  t.equal(fifo.first, items[3]?.deref());
 });
