@@ -13,6 +13,7 @@ import { EXIT, type ExitCode, type Shell } from './command.js';
 import { MapFile, stampOf, type MapStamp } from './map-file.js';
 import { sayLostNames, sayMapWarnings } from './map-warnings.js';
 import { saferNode } from './node-version.js';
+import { keepGarbageYoung } from './young-garbage.js';
 
 /** Shell convention for a process that a signal ended: 128 plus the number of the signal. */
 const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -60,6 +61,7 @@ async function runGateway(
   shell: Shell,
 ): Promise<ExitCode> {
   const stopped = signalToStop();
+  keepGarbageYoung();
   const gateway = createGateway({ settings, map, telemetry });
   let port: number;
   try {
