@@ -39,6 +39,7 @@ import { ReadInTurns, type ConnectionReading } from './read-in-turns.js';
 import { RestHttp1 } from './rest-http1.js';
 import { startRest } from './rest-http2.js';
 import { destroyAfterTurn } from './session-end.js';
+import { renewStreams } from './session-streams.js';
 import { UnreadParts } from './unread-parts.js';
 import { readClientCertificate } from './client-certificate.js';
 import type { Turns } from '../../authorities/index.js';
@@ -356,9 +357,9 @@ class Connection implements CallConnection {
       this.#noteBegun();
     }
     this.#raiseMaxStreams();
-    this.#reading.noteUnopened();
+    const endWait = this.#reading.wait();
     this.#options.turns.runBounded(() => {
-      this.#reading.noteOpened();
+      endWait();
       // The client may have reset it already.
       if (stream.destroyed || stream.closed) return;
       try {
@@ -375,7 +376,7 @@ class Connection implements CallConnection {
    * them, as long as the stream is open.
    */
   #watchClose(stream: ServerHttp2Stream): void {
-    this.#openStreams++;
+    if (this.#openStreams++ === 0) renewStreams(this.#session);
     const forgetParts = this.#unreadParts.watch(stream);
     stream.on('close', () => {
       this.#openStreams--;
@@ -412,7 +413,8 @@ class Connection implements CallConnection {
     if (rest && headerBytes <= MAX_HEADER_BYTES && isRestPath(headers[':path'] ?? '')) {
       const peer = (): PollPeer => peerOf(this.#socket, this.certificate, headerValuesIn(headers));
       const { quotaKey } = this.#callOptions;
-      startRest(stream, headers, { rest, peer, quotaKey, onError });
+      const reading = this.#reading;
+      startRest(stream, headers, { rest, peer, quotaKey, reading, onError });
       return;
     }
     const reading = readCallHeaders(headers, rawHeaders);

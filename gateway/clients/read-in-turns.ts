@@ -11,11 +11,28 @@ const READ_MS = 8;
 /** Events between two looks at the clock. An event costs some microseconds, the clock a tenth of one. A count. */
 const EVENTS_PER_LOOK = 16;
 
-/** Streams that wait to be opened before no more are read: each takes some 5 KB and 50 µs. A count. */
-const MAX_UNOPENED = 1_000;
+/**
+ * Pieces of work that wait for their turn before nothing more is read: streams to open, polls to read. Each takes some 5 KB,
+ * and 50 µs of a turn. With 1,000 they waited for longer than V8 takes to fill its young generation, so it moved all
+ * of them among the old objects, and freed 20,000 dead ones in one turn. A count.
+ */
+const MAX_WAITING = 200;
 
-/** A connection with more events in one turn waits for those with fewer, until it has few again. A count. */
+/** A connection with more events in one turn waits for the others, until it has few again. A count. */
 const FEW_EVENTS = 64;
+
+/** What a waiting connection has sent since the first pause: so many events in its last turn, or its turn has not come. */
+type Kind = 'few' | 'unread' | 'many';
+
+/**
+ * So many connections of each kind go on in the first turn after a pause, and twice as many in each turn after it; of those
+ * with many events always one. Counts.
+ */
+const BATCHES: readonly (readonly [Kind, number])[] = [
+  ['few', 64],
+  ['unread', 16],
+  ['many', 1],
+];
 
 /**
  * A body in parts of a few bytes (CVE-2019-9511, "Data Dribble"): Node makes an event of each, so 64 KB of them kept the event loop
@@ -24,9 +41,6 @@ const FEW_EVENTS = 64;
  */
 const MANY_PARTS = 500;
 const FEW_BYTES = 4;
-
-/** So many connections go on in the first turn after a pause, and twice as many in each turn after it. A count. */
-const FIRST_BATCH = 16;
 
 /** The part of Node's socket below its public interface. Node reads HTTP in native code, so `pause` has no effect. */
 interface SocketHandle {
@@ -57,12 +71,17 @@ export class ConnectionReading {
 
   /** The client's bytes caused an event: a stream, its end, a part of a message, a control frame or an error. */
   noteEvent(): void {
-    const { turn } = this.#all;
-    if (turn === this.#firstTurn) return;
-    if (this.#turn !== turn) this.#events = 0;
-    this.#turn = turn;
+    if (this.#all.turn === this.#firstTurn) return;
+    this.noteTurn();
     this.#events++;
     this.#all.noteEvent();
+  }
+
+  /** The present turn reads it, or would if there was something to read. */
+  noteTurn(): void {
+    const { turn } = this.#all;
+    if (this.#turn !== turn) this.#events = 0;
+    this.#turn = turn;
   }
 
   /**
@@ -83,13 +102,18 @@ export class ConnectionReading {
     return this.#parts > MANY_PARTS && this.#partBytes < this.#parts * FEW_BYTES;
   }
 
-  /** A stream waits for its turn to be opened. */
-  noteUnopened(): void {
-    this.#all.unopened++;
-  }
-
-  noteOpened(): void {
-    this.#all.unopened--;
+  /**
+   * A stream or a request of the connection begins to wait for its turn.
+   *
+   * @returns call it when its turn has come, or will not come; a second call does nothing
+   */
+  wait(): () => void {
+    this.#all.awaitingTurn++;
+    let isWaiting = true;
+    return () => {
+      if (isWaiting) this.#all.awaitingTurn--;
+      isWaiting = false;
+    };
   }
 
   /** Whether the present turn has read it. */
@@ -97,9 +121,10 @@ export class ConnectionReading {
     return this.#turn === this.#all.turn;
   }
 
-  /** Whether the last turn that read it had many events of it. */
-  get hadMany(): boolean {
-    return this.#events > FEW_EVENTS;
+  /** @param sinceTurn the turn of the first pause */
+  kind(sinceTurn: number): Kind {
+    if (this.#events > FEW_EVENTS) return 'many';
+    return this.#turn >= sinceTurn ? 'few' : 'unread';
   }
 
   pause(): void {
@@ -121,9 +146,10 @@ export class ConnectionReading {
 }
 
 /**
- * While one turn reads for too long, or too many streams wait to be opened, all connections stop being read, also those
- * that the turn has not come to. They go on in the order in which they stopped, those with many events one in each turn.
- * What is not read waits in the kernel, which slows its client down.
+ * While one turn reads for too long, or too much work waits for its turn, all connections stop being read, also those
+ * that the turn has not come to. They go on in the order in which they stopped, each kind by itself. Those
+ * that send little go first, so they do not wait for all that have not been read yet; where they alone fill a turn, another
+ * kind goes first in the next one. What is not read waits in the kernel, which slows its client down.
  *
  * Node itself stops reading a connection while a write to it is under way, and reads on afterwards. So a connection may
  * be read too early, by Node or by this class: then this turn is longer, or a client that does not read is read
@@ -131,19 +157,28 @@ export class ConnectionReading {
  */
 export class ReadInTurns {
   readonly #reading = new Set<ConnectionReading>();
-  #waiting = new Set<ConnectionReading>();
-  readonly #waitingWithMany = new Set<ConnectionReading>();
-  /** Those that went on before the present turn. */
+  readonly #waiting: Record<Kind, Set<ConnectionReading>> = {
+    few: new Set(),
+    unread: new Set(),
+    many: new Set(),
+  };
+  /** The turn of the first pause, of those after which connections still wait. */
+  #pausedTurn = 0;
+  /** Those that went on before the present turn. Node reads them in this order. */
   #resumed: ConnectionReading[] = [];
   #events = 0;
   /** When the present turn began to read, if it has been long enough to look at the clock. */
   #beganMs: number | undefined;
-  #batch = FIRST_BATCH;
+  /** An index of `BATCHES`, and how many connections its batch had. */
+  #firstKind = 0;
+  #firstBatch = 0;
+  /** How often the batches have doubled since the last pause. A count. */
+  #doubled = 0;
   #isScheduled = false;
   /** Counts the turns that are long enough to matter. */
   turn = 1;
-  /** Streams that wait to be opened. A count. */
-  unopened = 0;
+  /** Streams and requests that wait for their turn. A count. */
+  awaitingTurn = 0;
 
   add(socket: Socket): ConnectionReading {
     const connection = new ConnectionReading(socket, this);
@@ -154,13 +189,12 @@ export class ReadInTurns {
 
   forget(connection: ConnectionReading): void {
     this.#reading.delete(connection);
-    this.#waiting.delete(connection);
-    this.#waitingWithMany.delete(connection);
+    for (const [kind] of BATCHES) this.#waiting[kind].delete(connection);
   }
 
-  /** No further connection is to begin: too many streams wait to be opened. */
+  /** No further connection is to begin: too much work waits for its turn. */
   get isBehind(): boolean {
-    return this.unopened > MAX_UNOPENED;
+    return this.awaitingTurn > MAX_WAITING;
   }
 
   noteEvent(): void {
@@ -175,17 +209,28 @@ export class ReadInTurns {
 
   #pause(): void {
     if (this.#reading.size === 0) return;
-    // The turn has not come to some: they keep their place.
-    const first = this.#resumed.filter(
-      (connection) => !connection.isRead && !connection.hadMany && this.#reading.has(connection),
-    );
-    this.#waiting = new Set([...first, ...this.#waiting]);
+    if (this.#noneWaits) this.#pausedTurn = this.turn;
+    // Some have nothing to read. Those behind the last one that was read keep their place.
+    const hadTurn = 1 + this.#resumed.findLastIndex((connection) => connection.isRead);
+    this.#noteTurns(this.#resumed.slice(0, hadTurn));
+    const isFilled = hadTurn > 0 && hadTurn <= this.#firstBatch;
+    this.#firstKind = isFilled ? (this.#firstKind + 1) % BATCHES.length : 0;
+    const left = this.#resumed.slice(hadTurn).filter((connection) => this.#reading.has(connection));
+    for (const [kind] of BATCHES) {
+      const first = left.filter((connection) => connection.kind(this.#pausedTurn) === kind);
+      this.#waiting[kind] = new Set([...first, ...this.#waiting[kind]]);
+    }
     for (const connection of this.#reading) {
       connection.pause();
-      (connection.hadMany ? this.#waitingWithMany : this.#waiting).add(connection);
+      this.#waiting[connection.kind(this.#pausedTurn)].add(connection);
     }
     this.#reading.clear();
-    this.#batch = FIRST_BATCH;
+    this.#doubled = 0;
+  }
+
+  /** They had their turn, also if there was nothing to read. */
+  #noteTurns(connections: readonly ConnectionReading[]): void {
+    for (const connection of connections) if (this.#reading.has(connection)) connection.noteTurn();
   }
 
   #schedule(): void {
@@ -197,16 +242,26 @@ export class ReadInTurns {
   readonly #beginTurn = (): void => {
     this.#isScheduled = false;
     this.#beganMs = undefined;
+    this.#noteTurns(this.#resumed);
     this.turn++;
     this.#resumed = [];
-    if (this.#waiting.size + this.#waitingWithMany.size === 0) return;
-    if (!this.isBehind) {
-      this.#goOn(this.#waiting, this.#batch);
-      this.#goOn(this.#waitingWithMany, 1);
-      this.#batch *= 2;
-    }
+    if (this.#noneWaits) return;
+    if (!this.isBehind) this.#goOnWithBatches();
     this.#schedule();
   };
+
+  #goOnWithBatches(): void {
+    const inOrder = [...BATCHES.slice(this.#firstKind), ...BATCHES.slice(0, this.#firstKind)];
+    for (const [at, [kind, batch]] of inOrder.entries()) {
+      this.#goOn(this.#waiting[kind], kind === 'many' ? batch : batch * 2 ** this.#doubled);
+      if (at === 0) this.#firstBatch = this.#resumed.length;
+    }
+    this.#doubled++;
+  }
+
+  get #noneWaits(): boolean {
+    return BATCHES.every(([kind]) => this.#waiting[kind].size === 0);
+  }
 
   #goOn(waiting: Set<ConnectionReading>, count: number): void {
     let left = count;

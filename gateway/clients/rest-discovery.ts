@@ -43,6 +43,14 @@ export interface RestResponse {
   readonly holdUnread?: () => () => void;
 }
 
+/** What becomes of a request. Neither may throw. */
+export interface RestCaller {
+  /** The request is read, or will not be. Called at least once. */
+  readonly onRead: () => void;
+  /** Called once, unless the request is cancelled before. */
+  readonly onResponse: (response: RestResponse) => void;
+}
+
 export interface RestOptions {
   readonly polls: Pick<Polls, 'poll'>;
   /** The largest body that the gateway accepts. Bytes. */
@@ -153,19 +161,22 @@ export class RestDiscovery {
   /**
    * Handles a request whose head was not refused.
    *
-   * @param onResponse called once, unless the request is cancelled before; must not throw
    * @returns cancels the request: the client is gone
    */
   handle(
     path: string,
     body: Buffer,
     peer: PollPeer,
-    onResponse: (response: RestResponse) => void,
+    { onRead, onResponse }: RestCaller,
   ): () => void {
     const { turns, onRequest } = this.#options;
     onRequest();
     // The body counts until it is read.
-    const letGo = this.#accountOf(peer).holdRequest(body.length);
+    const letBodyGo = this.#accountOf(peer).holdRequest(body.length);
+    const letGo = (): void => {
+      letBodyGo();
+      onRead();
+    };
     let cancel: (() => void) | undefined = () => undefined;
     const steps = preparingRequests();
     const work = (): void => {

@@ -159,10 +159,13 @@ class Connection {
       // The request itself waits for a bounded time.
       clearTimeout(this.#timer);
       const peer = peerOf(this.#socket, this.#certificate, headerValuesIn(headers));
-      this.#cancel = rest.handle(url, body, peer, (restResponse) => {
-        this.#guard(() => {
-          this.#respond(response, restResponse, false);
-        });
+      this.#cancel = rest.handle(url, body, peer, {
+        onRead: this.#reading.wait(),
+        onResponse: (restResponse) => {
+          this.#guard(() => {
+            this.#respond(response, restResponse, false);
+          });
+        },
       });
     });
   }

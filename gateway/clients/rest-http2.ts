@@ -5,6 +5,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import { CollectedBytes } from '../../protos/collected-bytes.js';
 import type { PollPeer } from './polls.js';
+import type { ConnectionReading } from './read-in-turns.js';
 import type { RestDiscovery, RestResponse } from './rest-discovery.js';
 
 export interface RestHttp2Options {
@@ -12,6 +13,7 @@ export interface RestHttp2Options {
   readonly peer: () => PollPeer;
   /** See `PollPeer`. */
   readonly quotaKey: string;
+  readonly reading: ConnectionReading;
   readonly onError: (error: unknown) => void;
 }
 
@@ -101,12 +103,15 @@ class RestCall {
     if (this.#stream.headersSent) return;
     // The request itself waits for a bounded time.
     clearTimeout(this.#timer);
-    const { rest, peer } = this.#options;
+    const { rest, peer, reading } = this.#options;
     const path = this.#headers[':path'] ?? '';
-    this.#cancel = rest.handle(path, this.#body.take(), peer(), (response) => {
-      this.#guard(() => {
-        this.#respond(response);
-      });
+    this.#cancel = rest.handle(path, this.#body.take(), peer(), {
+      onRead: reading.wait(),
+      onResponse: (response) => {
+        this.#guard(() => {
+          this.#respond(response);
+        });
+      },
     });
   }
 

@@ -4,6 +4,7 @@
  * wait, those of each stream become one.
  */
 import type { Duplex } from 'node:stream';
+import { noSet, ownSet } from '../../protos/empty-collections.js';
 
 /** Parts that wait beside the first of each stream, before those of each stream become one. A count. */
 const MAX_UNREAD_PARTS = 2_048;
@@ -27,7 +28,8 @@ interface StreamState {
 
 export class UnreadParts {
   readonly #onPart: (bytes: number | undefined) => boolean;
-  readonly #streams = new Set<Duplex>();
+  /** A Set of its own only while there are streams, for the reason of `renewStreams`. */
+  #streams: Set<Duplex> = noSet();
   #arrived = 0;
 
   /** @param onPart a part of this many bytes has arrived, read or not, or the end. Returns whether the stream gets it */
@@ -42,7 +44,7 @@ export class UnreadParts {
    */
   watch(stream: Duplex): () => void {
     joinParts(stream);
-    this.#streams.add(stream);
+    this.#streams = ownSet(this.#streams).add(stream);
     const push = stream.push.bind(stream);
     stream.push = (part: unknown) => {
       if (!this.#onPart(part instanceof Uint8Array ? part.length : undefined)) return false;
@@ -51,6 +53,7 @@ export class UnreadParts {
     };
     return () => {
       this.#streams.delete(stream);
+      if (this.#streams.size === 0) this.#streams = noSet();
     };
   }
 

@@ -8,8 +8,9 @@ import { ReadInTurns, type ConnectionReading } from '../../../../gateway/clients
 const TOO_LONG_MS = 9;
 const EVENTS_PER_LOOK = 16;
 const MANY_EVENTS = 100;
+/** The first batch of connections that have not been read since the first pause. */
 const FIRST_BATCH = 16;
-const MAX_UNOPENED = 1_000;
+const MAX_WAITING = 200;
 
 function busy(): void {
   const untilMs = performance.now() + TOO_LONG_MS;
@@ -23,7 +24,10 @@ interface Handle {
 
 /** A connection without a socket of the system. */
 class Wire {
+  static #starts = 0;
   isRead = true;
+  /** Of those that go on, the last one has the highest. */
+  startedAt = 0;
   readonly reading: ConnectionReading;
   readonly socket: {
     destroyed: boolean;
@@ -35,6 +39,7 @@ class Wire {
   constructor(all: ReadInTurns, readableLength = 0) {
     const readStart = (): void => {
       this.isRead = true;
+      this.startedAt = ++Wire.#starts;
     };
     const readStop = (): void => {
       this.isRead = false;
@@ -64,6 +69,9 @@ async function wires(all: ReadInTurns, count: number): Promise<readonly Wire[]> 
 }
 const readOf = (all: readonly Wire[]): readonly number[] =>
   all.flatMap(({ isRead }, at) => (isRead ? [at] : []));
+/** The same, in the order in which they went on. */
+const inOrder = (all: readonly Wire[]): readonly number[] =>
+  readOf(all).toSorted((a, b) => (all[a]?.startedAt ?? 0) - (all[b]?.startedAt ?? 0));
 const from = (first: number, count: number): readonly number[] =>
   Array.from({ length: count }, (_, at) => first + at);
 
@@ -94,7 +102,7 @@ t.test(
     t.strictSame(readOf(all), []);
     for (const batches of [1, 3, 7]) {
       await turn();
-      t.equal(readOf(all).length, Math.min(100, batches * FIRST_BATCH));
+      t.equal(readOf(all).length, Math.min(100, 1 + batches * FIRST_BATCH));
     }
     t.strictSame(readOf(all), from(0, 100));
   },
@@ -106,15 +114,31 @@ t.test(
     const all = await wires(new ReadInTurns(), 40);
     all[0]?.sendTooMuch();
     await turn();
-    t.strictSame(readOf(all), from(0, FIRST_BATCH));
-    all[0]?.sendTooMuch();
-    await turn();
-    t.strictSame(readOf(all), from(1, FIRST_BATCH));
+    t.strictSame(inOrder(all), from(0, 1 + FIRST_BATCH));
     all[1]?.sendTooMuch();
     await turn();
-    t.strictSame(readOf(all), from(2, FIRST_BATCH));
+    t.strictSame(inOrder(all), [...from(0, 2), ...from(2, FIRST_BATCH)]);
+    all[3]?.sendTooMuch();
+    await turn();
+    t.strictSame(inOrder(all), [...from(0, 4), ...from(4, FIRST_BATCH)], '2 had nothing to read');
   },
 );
+
+t.test('connections that send little go on before those that have not been read yet', async (t) => {
+  const all = await wires(new ReadInTurns(), 4);
+  all[3]?.sendTooMuch();
+  await turn();
+  t.strictSame(inOrder(all), [3, 0, 1, 2]);
+});
+
+t.test('where connections that send little fill a turn, others go first in the next', async (t) => {
+  const all = await wires(new ReadInTurns(), 4);
+  all[3]?.sendTooMuch();
+  await turn();
+  all[3]?.sendTooMuch();
+  await turn();
+  t.strictSame(inOrder(all), [0, 1, 2, 3]);
+});
 
 t.test('connections that had many events wait longer, until they have few', async (t) => {
   const all = await wires(new ReadInTurns(), 4);
@@ -148,18 +172,20 @@ t.test('connections with many events wait longer, one of them goes on in each tu
 });
 
 t.test(
-  'while too many streams wait to be opened, nothing is read and no connection begins',
+  'while too many streams and requests wait for their turn, nothing is read and no connection begins',
   async (t) => {
     const reading = new ReadInTurns();
     const all = await wires(reading, 2);
-    for (let stream = 0; stream <= MAX_UNOPENED; stream++) all[0]?.reading.noteUnopened();
+    const [first] = from(0, MAX_WAITING + 1).map(() => all[0]?.reading.wait());
     t.ok(reading.isBehind);
     all[0]?.send();
     t.strictSame(readOf(all), []);
     for (let turns = 0; turns < 3; turns++) await turn();
     t.strictSame(readOf(all), []);
-    all[0]?.reading.noteOpened();
+    first?.();
     t.notOk(reading.isBehind);
+    first?.();
+    t.equal(reading.awaitingTurn, MAX_WAITING, 'the end of a wait counts once');
     await turn();
     t.strictSame(readOf(all), [0, 1]);
   },

@@ -51,7 +51,10 @@ function restWith(...replies: readonly PollReply[]) {
     onUnwritable: (...what) => unwritable.push(what),
   });
   const poll = (onResponse: (response: RestResponse) => void): (() => void) =>
-    rest.handle('/v3/discovery:clusters', Buffer.from('{}'), PEER, onResponse);
+    rest.handle('/v3/discovery:clusters', Buffer.from('{}'), PEER, {
+      onRead: () => undefined,
+      onResponse,
+    });
   return { poll, rest, unwritable };
 }
 
@@ -166,19 +169,26 @@ t.test(
       while (performance.now() < untilMs);
     };
     const responses: RestResponse[] = [];
+    const read = new Set<number>();
     const last = new Promise<void>((resolve) => {
       for (let at = 0; at < 3; at++) {
-        rest.handle('/v3/discovery:clusters', body, waiting, (response) => {
+        const onResponse = (response: RestResponse): void => {
           responses.push(response);
           slow();
           if (responses.length === 2) resolve();
+        };
+        rest.handle('/v3/discovery:clusters', body, waiting, {
+          onRead: () => read.add(at),
+          onResponse,
         });
         if (at === 0) t.equal(used.held('buffered'), 0, 'the first one is read at once');
         if (at === 2) t.equal(used.held('buffered'), 2 * body.length);
+        t.strictSame([...read], [0]);
       }
     });
     await last;
     t.equal(used.held('buffered'), body.length);
+    t.strictSame([...read], [0, 1]);
     t.equal(responses[0]?.status, 500);
     t.match(errors, [{ message: 'a bug' }]);
   },
