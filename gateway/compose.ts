@@ -1,9 +1,9 @@
 /**
  * The whole gateway, composed in reading order:
  *
- *   map → federated client (sources, authorities, failover) → cache → fan-out → xDS server → admin
- *                                                              ↕
- *                                                 peers (hints of peer instances)
+ *   map → upstream (sources, authorities, failover) → cache → fan-out → xDS server → admin
+ *                                                       ↕
+ *                                         peers (hints of peer instances)
  */
 import { isDeepStrictEqual } from 'node:util';
 import type {
@@ -94,20 +94,20 @@ export function createGateway(options: GatewayOptions): Gateway {
   const traced = { ...options, tracing };
 
   const { quotas, memoryWatch, contentTotal } = createQuotas(limits, telemetry);
-  const store = createContentStore(options, () => client);
-  const client = createClient(traced, { contentTotal, store }, () => ({ peers, groupStays }));
-  const cache = createCache(traced, client, () => peers);
-  const groupStays = createGroupStays(cache, client);
-  const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
-  const memory = createMemory(options, cache);
-  const room = roomIn(cache, client, limits);
+  const store = createContentStore(options, () => upstream);
+  const upstream = createUpstream(traced, { contentTotal, store }, () => ({ peers, groupStays }));
+  const cache = createCache(traced, upstream, () => peers);
+  const groupStays = createGroupStays(cache, upstream);
+  const { peers, exchange } = connectPeers(settings.nats, { upstream, cache, telemetry });
+  const collectionMemory = createCollectionMemory(options, cache);
+  const room = roomIn(cache, upstream, limits);
   const tokens = createTokens(options);
   const ready = (): boolean => isReady({ gateway: view, telemetry });
   const admission = { quotas, room, tokens, groupStays, isReady: ready };
-  const server = createServer(traced, cache, client, admission);
+  const server = createServer(traced, cache, upstream, admission);
 
   let phase: GatewayPhase = 'starting';
-  const parts = { client, cache, server, peers, exchange, quotas, contentTotal, memoryWatch };
+  const parts = { upstream, cache, server, peers, exchange, quotas, contentTotal, memoryWatch };
   const view: GatewayView = {
     ...parts,
     get phase() {
@@ -122,10 +122,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     stopChores?.();
     memoryWatch.close();
     tokens?.close();
-    memory?.close();
+    collectionMemory?.close();
     peers.close();
     await exchange?.close();
-    client.close();
+    upstream.close();
     await store?.close();
     telemetry.close();
     await Promise.all([admin.close(), probes.close()]);
@@ -137,7 +137,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       try {
         await Promise.all([tokens?.start(), store?.start()]);
         await Promise.all([admin.listen(), probes.listen()]);
-        for (const part of [memory, client, memoryWatch, exchange, tracing]) part?.start();
+        for (const part of [collectionMemory, upstream, memoryWatch, exchange, tracing])
+          part?.start();
         stopChores = startChores(view, room);
         const port = await server.listen();
         phase = 'serving';
@@ -147,11 +148,11 @@ export function createGateway(options: GatewayOptions): Gateway {
         throw error;
       }
     },
-    reload: reload.bind(undefined, client, server),
+    reload: reload.bind(undefined, upstream, server),
     stop: async () => {
       phase = 'draining';
-      await drain({ server, client, store }, limits.drainGraceMs);
-      await Promise.all([memory?.flush(), tracing?.close()]);
+      await drain({ server, upstream, store }, limits.drainGraceMs);
+      await Promise.all([collectionMemory?.flush(), tracing?.close()]);
       await close();
     },
   });
@@ -171,30 +172,30 @@ function createAdminSide(
 
 interface Drained {
   readonly server: XdsServer;
-  readonly client: FederatedClient;
+  readonly upstream: FederatedClient;
   readonly store: ContentStore | undefined;
 }
 
 /** Ends the streams of clients, whose last load reports then go to the sources. */
-async function drain({ server, client, store }: Drained, graceMs: number): Promise<void> {
+async function drain({ server, upstream, store }: Drained, graceMs: number): Promise<void> {
   // The content of clients that leave now is what the next process needs.
   store?.freeze();
   await server.drain(graceMs);
-  await client.loads.finish(LAST_LOADS_WITHIN_MS);
+  await upstream.loads.finish(LAST_LOADS_WITHIN_MS);
 }
 
-function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): void {
-  const areRightsNew = !isDeepStrictEqual(client.view.map.clients, map.clients);
-  client.reload(map);
+function reload(upstream: FederatedClient, server: XdsServer, map: AuthorityMap): void {
+  const areRightsNew = !isDeepStrictEqual(upstream.view.map.clients, map.clients);
+  upstream.reload(map);
   if (areRightsNew) server.handleRulesChanged();
   for (const stream of server.clients()) stream.endIfRegrouped();
   for (const stream of server.loadStreams) stream.endIfRegrouped();
 }
 
-function certificatesOf({ server, client }: GatewayView, settings: Settings): CertificateEnds {
+function certificatesOf({ server, upstream }: GatewayView, settings: Settings): CertificateEnds {
   return new CertificateEnds({
     listener: () => server.tlsMaterial,
-    map: () => client.view.map,
+    map: () => upstream.view.map,
     nats: settings.nats?.tls ?? null,
     clock,
   });
@@ -202,10 +203,10 @@ function certificatesOf({ server, client }: GatewayView, settings: Settings): Ce
 
 function createCache(
   { settings, telemetry, tracing }: TracedOptions,
-  client: FederatedClient,
+  upstream: FederatedClient,
   peers: () => Peers,
 ): ResourceCache {
-  return new ResourceCache(client, {
+  return new ResourceCache(upstream, {
     ...settings.limits,
     leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
     onHeldBack: (held) => {
@@ -215,7 +216,7 @@ function createCache(
   });
 }
 
-/** The parts that learn from the client, and are made after it. */
+/** The parts that learn from the upstream side, and are made after it. */
 interface Learners {
   readonly peers: Pick<Peers, 'handleSwitched'>;
   readonly groupStays: GroupStays;
@@ -228,14 +229,14 @@ interface Contents {
 }
 
 /** The upstream side. */
-function createClient(
+function createUpstream(
   options: TracedOptions,
   { contentTotal, store }: Contents,
   learners: () => Learners,
 ): FederatedClient {
   const { settings, map, telemetry, tracing } = options;
   const { limits } = settings;
-  const client = new FederatedClient({
+  const upstream = new FederatedClient({
     map,
     nodeFor: (source, group) => nodeFor(source, settings.node, group),
     maxResourcesPerResponse: limits.maxResourcesPerResponse,
@@ -255,7 +256,7 @@ function createClient(
         learners().peers.handleSwitched(effect.group.id, to);
       }
       if (effect.kind === 'server' && effect.effect.kind === 'refused') {
-        const spec = client.view.map.sources.get(sourceNameOf(effect.source));
+        const spec = upstream.view.map.sources.get(sourceNameOf(effect.source));
         const areOfClients = spec?.kind === 'grpc' && (spec.forwardHeaders?.length ?? 0) > 0;
         const scope = scopeOfSource(effect.source);
         if (areOfClients) learners().groupStays.handleCredentialsRefused(scope);
@@ -275,31 +276,31 @@ function createClient(
     },
     clock,
   });
-  return client;
+  return upstream;
 }
 
 /** A node group ends at once when all of its clients are in other groups. */
-function createGroupStays(cache: ResourceCache, client: FederatedClient): GroupStays {
+function createGroupStays(cache: ResourceCache, upstream: FederatedClient): GroupStays {
   return new GroupStays((scope) => {
-    cache.retire(client.retirable(scope), client.nowMs);
+    cache.retire(upstream.retirable(scope), upstream.nowMs);
   });
 }
 
 /** The content on disk, if a directory is configured. */
 function createContentStore(
   { settings, telemetry }: GatewayOptions,
-  client: () => FederatedClient,
+  upstream: () => FederatedClient,
 ): ContentStore | undefined {
   if (settings.contentDir === null) return undefined;
   return new ContentStore({
     directory: settings.contentDir,
     maxAgeMs: settings.limits.contentMaxAgeMs,
     sourceOf: (id) => {
-      const spec = client().view.map.sources.get(sourceNameOf(id));
+      const spec = upstream().view.map.sources.get(sourceNameOf(id));
       // Files are on this disk already.
       return spec?.kind === 'grpc' ? spec.target : undefined;
     },
-    isServed: (typeUrl, name) => client().isServed(typeUrl, name),
+    isServed: (typeUrl, name) => upstream().isServed(typeUrl, name),
     onEvent: (event) => {
       telemetry.onContentStore(event);
     },
@@ -307,7 +308,7 @@ function createContentStore(
 }
 
 /** The state file, if one is configured. */
-function createMemory(
+function createCollectionMemory(
   { settings, telemetry }: GatewayOptions,
   cache: ResourceCache,
 ): CollectionMemory | undefined {
@@ -346,16 +347,16 @@ interface Admission {
 }
 
 /** The options that client streams and polls share. Only streams have a maximum age: see `createServer`. */
-function streamContext({ settings, telemetry, tracing }: TracedOptions, client: FederatedClient) {
+function streamContext({ settings, telemetry, tracing }: TracedOptions, upstream: FederatedClient) {
   const { limits } = settings;
   return {
     clock,
-    oldStyle: (): OldStyleSpec | undefined => client.view.map.oldStyle,
-    clientRules: (): readonly ClientRule[] | undefined => client.view.map.clients,
+    oldStyle: (): OldStyleSpec | undefined => upstream.view.map.oldStyle,
+    clientRules: (): readonly ClientRule[] | undefined => upstream.view.map.clients,
     fanOut: new FanOut(),
     longRequests: new LongRequests('in_turns'),
     maxNamesPerRequest: limits.maxNamesPerRequest,
-    holdIdentity: client.holdIdentity.bind(client),
+    holdIdentity: upstream.holdIdentity.bind(upstream),
     maxMessage: settings.client.maxMessage,
     pastCollections: new PastCollections(limits.tombstoneMaxAgeMs),
     onError: telemetry.onHandlerError.bind(telemetry),
@@ -367,14 +368,14 @@ function streamContext({ settings, telemetry, tracing }: TracedOptions, client: 
 function createServer(
   options: TracedOptions,
   cache: ResourceCache,
-  client: FederatedClient,
+  upstream: FederatedClient,
   { quotas, room, tokens, groupStays, isReady }: Admission,
 ): XdsServer {
   const { settings, telemetry } = options;
   const { limits } = settings;
   const protocols = streamProtocols(settings, cache);
   const polled = pollProtocol(settings, cache);
-  const context = { ...streamContext(options, client), groupStays };
+  const context = { ...streamContext(options, upstream), groupStays };
   const { oldStyle, clientRules, onError } = context;
   // Reports are read one by one, because a half-read one takes 25 MB.
   const loadReports = new LongRequests('one_by_one');
@@ -416,7 +417,7 @@ function createServer(
         clock,
         oldStyle,
         onError,
-        ...loadsOf(client, cache, settings, telemetry),
+        ...loadsOf(upstream, cache, settings, telemetry),
         ...ofAccount(account),
         longRequests: loadReports,
         port,
@@ -445,12 +446,12 @@ const eventsTo = (telemetry: Telemetry): Pick<XdsServerOptions, ServerEvents> =>
 
 /** Makes the sessions of all streams of load reports. */
 const loadsOf = (
-  client: FederatedClient,
+  upstream: FederatedClient,
   cache: ResourceCache,
   { limits }: Settings,
   telemetry: Telemetry,
 ): Pick<LoadReportStreamOptions, 'loads' | 'maxEntriesPerReport' | 'knownName' | 'onEvent'> => ({
-  loads: client.loads,
+  loads: upstream.loads,
   maxEntriesPerReport: limits.maxLoadEntriesPerReport,
   knownName: cache.nameOf.bind(cache),
   onEvent: (stream, event) => {

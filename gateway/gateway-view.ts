@@ -10,7 +10,8 @@ import type { XdsServer } from './clients/xds-server.js';
 export type GatewayPhase = 'starting' | 'serving' | 'draining';
 
 export interface GatewayView {
-  readonly client: FederatedClient;
+  /** The sources and authorities. */
+  readonly upstream: FederatedClient;
   readonly cache: ResourceCache;
   readonly server: XdsServer;
   readonly peers: Peers;

@@ -38,10 +38,10 @@ export function createQuotas(limits: Limits, telemetry: Telemetry): GatewayQuota
 /** A node group is in use while the cache has names of it, or a client or a source needs its identity. */
 export function roomIn(
   cache: ResourceCache,
-  client: FederatedClient,
+  upstream: FederatedClient,
   { maxNodeGroups }: Limits,
 ): NodeGroupRoom {
-  const { identities } = client.view.nodeGroups;
+  const { identities } = upstream.view.nodeGroups;
   return {
     maxNodeGroups,
     get scopeCount() {

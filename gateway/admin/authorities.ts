@@ -56,7 +56,7 @@ export async function authorities(context: AdminContext): Promise<Reply> {
  * @returns a function that makes each row: node groups make many groups, and a row visits the candidates of its group
  */
 export function groupRows(context: AdminContext): readonly (() => GroupRow)[] {
-  const { view } = context.gateway.client;
+  const { view } = context.gateway.upstream;
   const details = detailsOf(context);
   const { authorities, defaultSource } = view.map;
   const specs = [...authorities.values(), ...(defaultSource ? [defaultSource] : [])];

@@ -67,7 +67,7 @@ export async function diff(context: AdminContext, request: AdminRequest): Promis
   if (wait.value > MAX_WAIT_MS) {
     return failure(400, `wait: must be at most ${formatDuration(MAX_WAIT_MS)}`);
   }
-  const pairs = pairsFrom(context.gateway.client.view, request.query, authority);
+  const pairs = pairsFrom(context.gateway.upstream.view, request.query, authority);
   if ('status' in pairs) return pairs;
   if (comparing.has(context.gateway)) {
     return failure(503, 'another diff is running', { hint: 'wait for its end' });
@@ -86,12 +86,12 @@ async function compareAll(
   pairs: readonly ComparedPair[],
   waitMs: number,
 ): Promise<Reply> {
-  const { client } = context.gateway;
+  const { upstream } = context.gateway;
   const endMs = context.clock() + waitMs;
   const groups: GroupDiff[] = [];
   for (const pair of pairs) {
     const leftMs = Math.max(0, endMs - context.clock());
-    const end = await client.compare(pair.group.id, pair, leftMs, () => refusal(context));
+    const end = await upstream.compare(pair.group.id, pair, leftMs, () => refusal(context));
     if (end.kind !== 'compared') return failed(context, end, pair);
     groups.push(groupDiff(pair, end));
   }

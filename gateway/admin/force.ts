@@ -22,7 +22,7 @@ export function order(context: AdminContext, request: AdminRequest): Reply {
   const unknown = unknownAuthority(context, authority);
   if (unknown) return unknown;
   const groupId = request.query.get('group');
-  const all = context.gateway.client.view.groupsOf(authority);
+  const all = context.gateway.upstream.view.groupsOf(authority);
   const groups = groupId === null ? all : all.filter(({ id }) => id === groupId);
   if (groups.length === 0) {
     const error =
@@ -52,9 +52,9 @@ function force(
   const duration = parseDuration(query.get('for') ?? DEFAULT_FORCE);
   if (!duration.ok) return failure(400, `for: ${duration.message}`, { hint: duration.remedy });
   if (duration.value === 0) return failure(400, 'for: must be more than zero');
-  const { client } = context.gateway;
+  const { upstream } = context.gateway;
   // Sources with equal settings share one source object; the operator may use any of their names.
-  const named = client.view.source(source)?.name ?? source;
+  const named = upstream.view.source(source)?.name ?? source;
   const moving = groups.filter((group) => candidateIndex(group, named) !== -1);
   if (moving.length === 0) {
     return failure(400, `"${source}" is not a source of "${authority}" or its alternatives`, {
@@ -62,7 +62,8 @@ function force(
       sources: known,
     });
   }
-  for (const group of moving) client.force(group.id, candidateIndex(group, named), duration.value);
+  for (const group of moving)
+    upstream.force(group.id, candidateIndex(group, named), duration.value);
   const until = wallTime(context.clock() + duration.value);
   const groupIds = moving.map(({ id }) => id);
   context.telemetry.say('failover_forced', {
@@ -81,7 +82,7 @@ function release(
   groups: readonly FailoverGroup[],
 ): Reply {
   const forced = groups.filter(({ failover }) => failover.kind === 'forced');
-  for (const group of forced) context.gateway.client.release(group.id);
+  for (const group of forced) context.gateway.upstream.release(group.id);
   context.telemetry.say('failover_released', { authority, groups: forced.map(({ id }) => id) });
   return json(200, { released: forced.length, groups: rows(context, groups) });
 }

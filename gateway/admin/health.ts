@@ -47,7 +47,7 @@ function reasonsNotReady({ gateway, telemetry }: ReadinessContext): readonly str
   if (gateway.phase !== 'serving') reasons.push(`the gateway is ${gateway.phase}`);
   const { maxMs } = telemetry.lag.recent();
   if (maxMs > MAX_STALL_MS) reasons.push(`the event loop stalled for ${Math.round(maxMs)} ms`);
-  const { groups } = gateway.client.view;
+  const { groups } = gateway.upstream.view;
   // A client may subscribe to a group that no source answers: then the others are served all the same.
   const servesNothing = groups.every(({ servedCount }) => servedCount === 0);
   return servesNothing ? [...reasons, ...emptyGroups(groups)] : reasons;
@@ -64,14 +64,14 @@ function emptyGroups(groups: readonly FailoverGroup[]): readonly string[] {
 /** What an operator should mend. The gateway still serves clients, so it stays ready. */
 function degradations(context: AdminContext): readonly string[] {
   const { gateway, telemetry } = context;
-  const { view } = gateway.client;
+  const { view } = gateway.upstream;
   const details = detailsOf(context);
   const cached = atMost(MAX_GROUPS, view.groups.filter(isDegraded), (group) => {
     const troubles = troublesOf(group.candidates, details).map((trouble) => `; ${trouble}`);
     return `group ${group.id}: no source is in use, clients keep the cached content${troubles.join('')}`;
   });
   const files = [...view.map.sources.keys()].flatMap((name) => {
-    const [first] = gateway.client.fileProblems(name);
+    const [first] = gateway.upstream.fileProblems(name);
     return first === undefined ? [] : [`source "${name}": ${first}`];
   });
   const state = telemetry.stateTrouble;

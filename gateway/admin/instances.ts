@@ -24,7 +24,7 @@ export function invalidate(context: AdminContext, { query }: AdminRequest): Repl
   const named = nameFrom(text);
   if (!named.ok) return failure(400, named.message);
   const { name, typeUrl } = named;
-  const isKnown = context.gateway.client.view.groupFor(name) !== undefined;
+  const isKnown = context.gateway.upstream.view.groupFor(name) !== undefined;
   if (!isKnown) return noAuthority(context, name.authority);
   const isAsked = context.gateway.peers.invalidate(typeUrl, name);
   return done(context, { name: name.key }, isAsked);

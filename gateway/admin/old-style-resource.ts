@@ -33,7 +33,7 @@ export async function oldStyleResource(
   const read = readType(type);
   if (!read.ok) return failure(400, `type: ${read.message}`, { hint: read.remedy });
   const { typeUrl } = read;
-  const contents = contentsOf(gateway.client.view, typeUrl, text);
+  const contents = contentsOf(gateway.upstream.view, typeUrl, text);
   if (contents.length === 0) {
     return failure(404, `no node group is served the old-style name "${text}" of type ${typeUrl}`, {
       hint: 'the gateway holds an old-style name while a client subscribes to it: see tributary explain NAME --type TYPE',

@@ -62,7 +62,7 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
       ...servedAs(group, typeUrl, name, projection),
       group: group.id,
       state: group.failover.kind,
-      hops: context.gateway.client.view.hops(typeUrl, name),
+      hops: context.gateway.upstream.view.hops(typeUrl, name),
       clients: clientsOf(context, name, typeUrl),
       ...(await listMembers(context, typeUrl, name)),
     };
@@ -78,11 +78,11 @@ export function explain(context: AdminContext, request: AdminRequest): Reply | P
     return explainOpaque(context, request, type);
   return withName<Reply | Promise<Reply>>(context, request, '/explain/', async (found) => {
     const { name, typeUrl } = found;
-    const { client, cache } = context.gateway;
+    const { upstream, cache } = context.gateway;
     await lookUp(cache, typeUrl, name, EXPLAIN_LOOK_UP_MS);
     const state = cache.stateOf(typeUrl, name);
     const held = state?.kind === 'present' ? state.projection : undefined;
-    const explanation = explainName(client.view, name, detailsOf(context), held);
+    const explanation = explainName(upstream.view, name, detailsOf(context), held);
     return withRights(context, request, typeUrl, name, { ...explanation });
   });
 }
@@ -103,18 +103,18 @@ function withRights(
     address: query.get('address') ?? '',
     nodeId: query.get('node_id') ?? '',
   };
-  const rights = explainRights(gateway.client.view.map.clients, typeUrl, name, client);
+  const rights = explainRights(gateway.upstream.view.map.clients, typeUrl, name, client);
   if (rights) return json(200, { ...explanation, rights });
   return failure(400, 'as is not an identity', { hint: `write ${AS_FORMS}` });
 }
 
 /** Explains an old-style name: only those need the query parameter `type`. */
 function explainOpaque(context: AdminContext, request: AdminRequest, type: string): Reply {
-  const { client } = context.gateway;
+  const { upstream } = context.gateway;
   const read = readType(type);
   if (!read.ok) return failure(400, `type: ${read.message}`, { hint: read.remedy });
   const text = nameText({ ...request, rawQuery: '' }, '/explain/');
-  const explanation = explainOldStyle(client.view, text, read.typeUrl, detailsOf(context));
+  const explanation = explainOldStyle(upstream.view, text, read.typeUrl, detailsOf(context));
   if (explanation) {
     const { typeUrl } = explanation;
     return withRights(context, request, typeUrl, oldStyleName('', text), explanation);
@@ -141,7 +141,7 @@ export function withName<R extends Reply | Promise<Reply>>(
   const named = nameFrom(nameText(request, prefix));
   if (!named.ok) return failure(400, named.message);
   const { name, typeUrl } = named;
-  const group = context.gateway.client.view.groupFor(name);
+  const group = context.gateway.upstream.view.groupFor(name);
   if (group) return handle({ group, name, typeUrl });
   return noAuthority(context, name.authority);
 }

@@ -29,10 +29,10 @@ export function detailsOf({
   telemetry,
 }: Pick<AdminContext, 'gateway' | 'telemetry'>): DetailsOf {
   return (source) => {
-    const breaker = gateway.client.breakerState(source.id);
+    const breaker = gateway.upstream.breakerState(source.id);
     const loss = telemetry.lossOf(source.id);
     const { live, retryAtMs } = source.facts();
-    const problems = gateway.client.fileProblems(source.name);
+    const problems = gateway.upstream.fileProblems(source.name);
     return {
       ...(breaker === undefined ? {} : { breaker }),
       ...(loss && !live

@@ -47,7 +47,7 @@ export interface ClientStatus {
 }
 
 export async function status(context: AdminContext, request: AdminRequest): Promise<Reply> {
-  const origins = new Origins(context.gateway.client.view);
+  const origins = new Origins(context.gateway.upstream.view);
   return clientPage(context, request, (stream) => clientStatus(stream, origins));
 }
 

@@ -83,7 +83,7 @@ async function runGateway(
     },
     warn: (next, warnings) => {
       sayMapWarnings(next, warnings, settings, telemetry);
-      sayLostNames(gateway.client.view, next, settings.authorityMap, telemetry);
+      sayLostNames(gateway.upstream.view, next, settings.authorityMap, telemetry);
     },
     telemetry,
   });

@@ -8,7 +8,7 @@ import { Peers } from './peers.js';
 import type { Telemetry } from '../telemetry/telemetry.js';
 
 export interface PeerParts {
-  readonly client: FederatedClient;
+  readonly upstream: FederatedClient;
   readonly cache: ResourceCache;
   readonly telemetry: Telemetry;
 }
@@ -20,15 +20,15 @@ export interface ConnectedPeers {
 }
 
 export function connectPeers(settings: NatsSettings | null, parts: PeerParts): ConnectedPeers {
-  const { client, cache, telemetry } = parts;
+  const { upstream, cache, telemetry } = parts;
   const peers = new Peers({
     graceMs: settings?.graceMs ?? 0,
     held: cache.held.bind(cache),
     upstream: {
-      revalidate: client.revalidate.bind(client),
-      revalidateAuthority: client.revalidateAuthority.bind(client),
-      nudge: client.nudge.bind(client),
-      groupIdOf: (name) => client.view.groupFor(name)?.id,
+      revalidate: upstream.revalidate.bind(upstream),
+      revalidateAuthority: upstream.revalidateAuthority.bind(upstream),
+      nudge: upstream.nudge.bind(upstream),
+      groupIdOf: (name) => upstream.view.groupFor(name)?.id,
     },
     events: telemetry.peers,
     clock,

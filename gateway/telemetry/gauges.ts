@@ -38,7 +38,7 @@ export function* putGauges(put: PutGauge, inputs: GaugeInputs): Generator<void> 
 }
 
 function* putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): Generator<void> {
-  const { view } = gateway.client;
+  const { view } = gateway.upstream;
   const degraded = view.groups.filter(({ failover }) => failover.kind === 'cached');
   put('tributary_degraded_groups', [], degraded.length);
   const byLabel = groupedBy(view.groups, groupLabel);
@@ -93,9 +93,9 @@ function activeSources(groups: readonly FailoverGroup[]): ReadonlyMap<string, nu
 }
 
 function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
-  const { view } = gateway.client;
+  const { view } = gateway.upstream;
   const serversOf = groupedBy(view.servers, ({ name }) => name);
-  const askingOf = groupedBy(gateway.client.loads.askingSources, sourceNameOf);
+  const askingOf = groupedBy(gateway.upstream.loads.askingSources, sourceNameOf);
   for (const name of view.map.sources.keys()) {
     // Sources with equal settings share one source object, which is shown under each of their names.
     const lead = view.source(name)?.name ?? name;
@@ -107,14 +107,14 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
     const facts = all.map((source) => source?.facts());
     put('tributary_source_connected', [name], facts.filter((each) => each?.live).length);
     put('tributary_source_tripped', [name], facts.filter((each) => each?.tripped).length);
-    if (gateway.client.breakerState(name) === undefined) {
+    if (gateway.upstream.breakerState(name) === undefined) {
       put('tributary_source_file_problems', [name], sources.fileProblems.get(name) ?? 0);
       continue;
     }
     put('tributary_source_load_asked', [name], askingOf.get(lead)?.length ?? 0);
     const fullest = Math.max(0, ...servers.map(({ contents }) => contents.budget.fullness));
     put('tributary_source_content_used_ratio', [name], fullest);
-    const breakers = streams.map(({ id }) => gateway.client.breakerState(id));
+    const breakers = streams.map(({ id }) => gateway.upstream.breakerState(id));
     for (const state of BREAKER_STATES) {
       const inState = breakers.filter((each) => each === state).length;
       put('tributary_source_breaker_state', [name, state], inState);
@@ -124,7 +124,7 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
 
 /** How full the quotas are, from 0 to 1. */
 function putQuotas(put: PutGauge, { gateway, nowMs }: GaugeInputs): void {
-  const { quotas, contentTotal, memoryWatch, client } = gateway;
+  const { quotas, contentTotal, memoryWatch, upstream } = gateway;
   for (const quota of QUOTAS) {
     put('tributary_quota_used_ratio', [quota, 'global'], quotas.fullness(quota));
     put('tributary_quota_used_ratio', [quota, 'peer'], quotas.fullestPeer(quota));
@@ -136,7 +136,7 @@ function putQuotas(put: PutGauge, { gateway, nowMs }: GaugeInputs): void {
   }
   const content = contentTotal.bytes / contentTotal.maxBytes;
   put('tributary_quota_used_ratio', ['content', 'global'], content);
-  const fullest = client.view.servers.map(({ contents }) => contents.budget.fullness);
+  const fullest = upstream.view.servers.map(({ contents }) => contents.budget.fullness);
   put('tributary_quota_used_ratio', ['content', 'source'], Math.max(0, ...fullest));
 }
 

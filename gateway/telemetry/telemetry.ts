@@ -96,7 +96,8 @@ export class Telemetry {
   /** From now on `/metrics` shows this gateway, and the ends of these certificates. */
   observe(gateway: GatewayView, certificates?: CertificateEnds): void {
     this.#certificates = certificates;
-    this.#clients.hasAuthority = (authority) => gateway.client.view.map.authorities.has(authority);
+    this.#clients.hasAuthority = (authority) =>
+      gateway.upstream.view.map.authorities.has(authority);
     this.metrics.collect = (put) => {
       this.#process.put(put);
       certificates?.put(put);
@@ -108,7 +109,7 @@ export class Telemetry {
         nowMs: this.#clock(),
       });
     };
-    createKnownSeries(this.metrics, gateway.client.view.map);
+    createKnownSeries(this.metrics, gateway.upstream.view.map);
     this.lag.start();
   }
 

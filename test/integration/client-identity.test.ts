@@ -128,7 +128,7 @@ t.test(
     const bob = open(t, { port: gateway.port, headers: bearer('expired-token') });
     await until('the source refuses bob', () => upstream.refusals > 0);
 
-    const { servers } = gateway.gateway.client.view;
+    const { servers } = gateway.gateway.upstream.view;
     await until('one stream is refused', () =>
       servers.some(({ health }) => health.tripped !== null),
     );
@@ -166,7 +166,7 @@ t.test(
     t.strictSame(receivedBy(alice), [], 'equal content has an equal version');
     t.equal(contentOf(alice), 'alice/1');
     await until('the old group ends', () => upstream.openStreams('alice').length === 1);
-    const { nodeGroups } = gateway.gateway.client.view;
+    const { nodeGroups } = gateway.gateway.upstream.view;
     await until('and is forgotten', () => nodeGroups.identities.size === 1);
     upstream.update('alice');
     await until('updates come by the new group', () => contentOf(alice) === 'alice/2');

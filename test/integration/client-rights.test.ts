@@ -251,7 +251,7 @@ t.test('a peer hint and another client bring nothing to a client without the rig
   const denied = open(t, { port }, edge);
   await gets(denied, [], [edge]);
   await gets(open(t, { port, headers: await bearer('edge-1') }, edge), [edge], []);
-  t.ok(gateway.client.revalidate(CDS, nameOf(edge)), 'the gateway asks again, as after a hint');
+  t.ok(gateway.upstream.revalidate(CDS, nameOf(edge)), 'the gateway asks again, as after a hint');
   await gets(denied, [], [edge]);
   t.strictSame(denied.bodies(CDS), []);
 });

@@ -187,7 +187,7 @@ t.test(
         await run([command, name, '--admin', gateway.admin], { env: {}, out: said, err: said });
       }
     }
-    seen.push(inspect(gateway.gateway.client.view.map, { depth: 12 }));
+    seen.push(inspect(gateway.gateway.upstream.view.map, { depth: 12 }));
     await until('hints were sent', () =>
       nats.connections.flat().some((line) => line.startsWith('PUB ') || line.startsWith('HPUB ')),
     );

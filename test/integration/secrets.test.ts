@@ -111,7 +111,7 @@ old_style_names: { served_by: [{ sources: [s], failover: { linger: 50ms } }] }
       await run([...command, '--admin', gateway.admin], { env: {}, out: said, err: said });
     }
     seen.push(inspect(gateway.gateway, { depth: 12, showHidden: false }));
-    seen.push(inspect(gateway.gateway.client.view.nodeGroups.identities, { depth: 12 }));
+    seen.push(inspect(gateway.gateway.upstream.view.nodeGroups.identities, { depth: 12 }));
   };
   await look();
   upstream.update('owner-1');

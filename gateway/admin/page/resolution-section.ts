@@ -24,10 +24,10 @@ export function resolutionSection(context: AdminContext, query: URLSearchParams)
 }
 
 function resolutionOf(context: AdminContext, text: string, type: string): Html {
-  const { client, cache } = context.gateway;
+  const { upstream, cache } = context.gateway;
   const details = detailsOf(context);
   if (type !== '') {
-    const explained = explainOldStyle(client.view, text, type, details);
+    const explained = explainOldStyle(upstream.view, text, type, details);
     if (explained) return oldStyleOf(explained);
     return problem(`no source serves old-style names of type ${type}`);
   }
@@ -36,7 +36,7 @@ function resolutionOf(context: AdminContext, text: string, type: string): Html {
   const { name, typeUrl } = named;
   const state = cache.stateOf(typeUrl, name);
   const held = state?.kind === 'present' ? state.projection : undefined;
-  const explanation = explainName(client.view, name, details, held);
+  const explanation = explainName(upstream.view, name, details, held);
   if (explanation) return drawn(explanation);
   return problem(`no authority "${name.authority}" in the authority map`);
 }
