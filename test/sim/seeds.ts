@@ -163,6 +163,7 @@ const OF_VARIANTS: readonly SeedSpec[] = [
   plain(54291), // names that a resuming client gave up hid that its source had lost all others
   plain(25423), // a member that was subscribed by its name too counted twice, and hid that another one was lost
   plain(12159), // a name that no source had hid that a collection of a resuming client had lost all members
+  plain(301796), // a collection that was subscribed again while a set was read in portions counted as whole without its first part
 ];
 
 const AFTER_LISTS = [...CONTENT_PARTS, ...RARE_PARTS, ...ENDPOINT_PARTS];

@@ -489,9 +489,9 @@ export class SotwStream implements SourceStream {
     const before = lost.get(glob);
     lost.delete(glob);
     if (!before) return;
-    const mayLackFirstPart = before.againMs > arrivedMs;
-    if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= mayLackFirstPart;
-    else if (mayLackFirstPart || this.#membersIn(sent, glob) < before.members) {
+    const isCut = lacksFirstPart(before, arrivedMs);
+    if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= isCut;
+    else if (isCut || this.#membersIn(sent, glob) < before.members) {
       // Each repetition brings the whole collection and may cause another one: repeat once, then open a new stream.
       if (before.isRepeated) this.#isStuck = true;
       else {
@@ -576,13 +576,18 @@ export class SotwStream implements SourceStream {
    * A whole response answers the globs of the first request, even if it has no members. It may not answer a later
    * one: it may have been under way before the request, and then the server ignored that request, since its nonce was
    * old. The ACK requests the glob again, and a server that learns of it only now responds to the ACK. So a glob has
-   * no members if the server is silent for a while after the ACK (seed 48086).
+   * no members if the server is silent for a while after the ACK (seed 48086). Nor does it answer a glob whose first part is
+   * lost: a new stream will, which may take a while (seed 301796).
    */
   #answerGlobs(state: TypeState, { typeUrl, nowMs, arrivedMs }: ResponseContext): void {
-    const { first, lacking, requestedMs } = state;
+    const { first, lacking, lost, requestedMs } = state;
     const mayBeOlder = requestedMs === undefined || arrivedMs < requestedMs + MAX_UNDER_WAY_MS;
     for (const subscription of [...this.#contents.subscriptions(typeUrl)]) {
       if (!subscription.name.isGlob || subscription.status === 'present') continue;
+      if (lacksFirstPart(lost.get(subscription), arrivedMs)) {
+        this.#answers.forget(subscription);
+        continue;
+      }
       if (first.has(subscription)) {
         this.#answers.handleEmpty(subscription, nowMs);
         continue;
@@ -643,6 +648,10 @@ const FIRST = {
   names: new Set<string>(),
   isAnswered: false,
 } as const;
+
+/** The collection was subscribed again while the response of that time was read in portions: the contents forgot what came before. */
+const lacksFirstPart = (lost: Lost | undefined, arrivedMs: number): boolean =>
+  lost !== undefined && lost.againMs > arrivedMs;
 
 const textOf = ({ name }: SourceSubscription): string => wireText(name.key);
 
