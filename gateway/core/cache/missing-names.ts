@@ -66,11 +66,12 @@ interface Missing {
 }
 
 /**
- * While an authority still gets new members, the gateway keeps the remembered names that its source
- * lacks, for at most this time. A control plane that has just started may answer that it has
- * nothing, and then send its content in pieces, type after type (seed 154231).
+ * While an authority still gets new members, or a collection of it has had no answer, the gateway keeps the remembered names that
+ * its source lacks, for at most this time. A control plane that has just started may answer that it has
+ * nothing, and then send its content in pieces, type after type (seed 154231). But some collections are never answered, such as a
+ * list that a state-of-the-world source lacks (seed 160622).
  */
-const MAX_GROWTH_MS = 60_000;
+const MAX_LOADING_MS = 60_000;
 
 /**
  * If a source fails again and again, the guard's wait for names that this process never had starts anew, for at most this time.
@@ -161,8 +162,9 @@ export class MissingNames<Glob extends Remembering> {
   #removeDue(authority: string, { hold, waitMs, sinceMs, grewMs }: Missing, nowMs: number): void {
     const { isCurrent, guardedUntilMs, globOf, globsOf, onHeldBack, onRemoved } = this.#options;
     const quietMs = grewMs + waitMs;
-    const isGrowing = nowMs < Math.min(quietMs, sinceMs + MAX_GROWTH_MS);
-    const undecided = (): number => sum(globsOf(authority), undecidedIn);
+    const mayLoad = nowMs < sinceMs + MAX_LOADING_MS;
+    const isGrowing = mayLoad && nowMs < quietMs;
+    const undecided = (): number => (mayLoad ? sum(globsOf(authority), undecidedIn) : 0);
     const total = (): number => sum(globsOf(authority), knownIn) + undecided();
     const away = new Map<ResourceName, string>();
     const open = {

@@ -158,6 +158,31 @@ t.test('an authority that always gets more members keeps what it lacks for a min
   t.end();
 });
 
+t.test('a collection that is never answered delays the others for a minute (seed 160622)', (t) => {
+  const { glob, missing } = globOf('cloud', ['gone'], []);
+  const unanswered = new Collection(nameOf(cds('never/*', 'cloud')), {
+    tombstonesPerCollection: 10,
+    tombstoneMaxAgeMs: 1_000_000,
+  });
+  const members = [cds('never/a', 'cloud')];
+  unanswered.restore(
+    { typeUrl: CDS, glob: unanswered.glob, members, removed: [], knownAtMs: 0 },
+    0,
+  );
+  const { names, events, heldBack } = setUp([glob, { typeUrl: CDS, collection: unanswered }]);
+  names.add(glob, missing, POLICY, 0);
+  let nowMs = 0;
+  for (let looks = 0; looks < 100 && heldBack.length === 0; looks++) {
+    nowMs = names.nextDeadlineMs();
+    names.handleTimer(nowMs);
+  }
+  t.equal(nowMs, 61_000, 'then the guard counts it no longer: all names of the authority would go');
+  names.handleTimer(names.nextDeadlineMs());
+  t.strictSame(events, ['removed cloud', 'settled cloud']);
+  t.equal(unanswered.nameCount, 1, 'its own names stay');
+  t.end();
+});
+
 t.test('many missing names are removed in several turns, after all were looked at', (t) => {
   const ids = Array.from({ length: 5_000 }, (_, at) => `gone-${at}`);
   const { glob, missing } = globThatMisses('cloud', ...ids);
