@@ -171,6 +171,7 @@ export class DeltaSubscriptions
       (this.#silentAbsence && this.#wasSentAsMember(name));
     const held = claim ?? (this.#silentAbsence && wasSent ? MAYBE_HELD : NOT_HELD);
     const isClaim = claim !== undefined;
+    if (known?.isClaim === true) this.#leaveClaim(name.key);
     if (isClaim) this.#owner.handleClaimed(this, name);
     this.#possiblyHeld.forgetVersion(globKeyOf(name), name.key);
     for (const { entry } of this.subscribed.lists)
@@ -281,7 +282,10 @@ export class DeltaSubscriptions
     this.#handleReady();
   }
 
-  /** Unsubscribed claims leave the guard's total. Else a source without the rest would not trigger it (seed 54291). */
+  /**
+   * Claims of names that the client unsubscribes, or subscribes again, leave the guard's total. Else a source without the rest
+   * would not trigger it (seeds 54291, 421393).
+   */
   #leaveClaims(collectionKey: string): void {
     for (const [key, { isClaim }] of this.#possiblyHeld.of(collectionKey) ?? [])
       if (isClaim) this.#leaveClaim(key);

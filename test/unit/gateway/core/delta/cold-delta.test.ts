@@ -603,6 +603,16 @@ t.test('claims that the client gave up do not hide that all others are lost (see
   t.end();
 });
 
+t.test('nor do claims of names that the client subscribes again (seed 421393)', (t) => {
+  const { directory, client } = resumed([SDS, sds('goes')], [SDS, sds('again')]);
+  client.subscribe(SDS, sds('again'));
+  directory.answer(({ key }) => key !== sds('again'));
+  t.strictSame(removed(client), []);
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'the guard holds it back');
+  t.strictSame(removed(client, GUARD_WAIT_MS), [sds('goes')]);
+  t.end();
+});
+
 t.test('a claim that is unsubscribed and subscribed again no longer counts as a claim', (t) => {
   const { directory, client } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
   directory.put(SDS, sds('stays'), 'v1');
