@@ -164,7 +164,6 @@ const OF_VARIANTS: readonly SeedSpec[] = [
   plain(25423), // a member that was subscribed by its name too counted twice, and hid that another one was lost
   plain(12159), // a name that no source had hid that a collection of a resuming client had lost all members
   plain(301796), // a collection that was subscribed again while a set was read in portions counted as whole without its first part
-  plain(160622), // a collection that is never answered kept the names of all others for ever
   plain(421393), // a claim that its client subscribed again hid that a cold source had lost all others
 ];
 
