@@ -218,7 +218,7 @@ export class ReadInTurns {
     const left = this.#resumed.slice(hadTurn).filter((connection) => this.#reading.has(connection));
     for (const [kind] of BATCHES) {
       const first = left.filter((connection) => connection.kind(this.#pausedTurn) === kind);
-      this.#waiting[kind] = new Set([...first, ...this.#waiting[kind]]);
+      if (first.length > 0) this.#waiting[kind] = new Set([...first, ...this.#waiting[kind]]);
     }
     for (const connection of this.#reading) {
       connection.pause();

@@ -34,7 +34,7 @@ function context(phase = 'serving', maxMs = 0, groups: readonly unknown[] = []):
     },
   };
   const cache = { names: () => [], globs: () => [], nameCount: 0, globCount: 0 };
-  const client = { view: federation, breakerState: () => undefined };
+  const upstream = { view: federation, breakerState: () => undefined };
   const peers = {
     instance: 'i',
     digest: () => [],
@@ -42,7 +42,7 @@ function context(phase = 'serving', maxMs = 0, groups: readonly unknown[] = []):
     invalidateAuthority: () => 2,
   };
   const gateway = {
-    client,
+    upstream,
     cache,
     server: { streams: new Set(), polling: [], clients: () => [] },
     peers,

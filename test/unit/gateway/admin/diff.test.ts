@@ -41,7 +41,7 @@ function gatewayOf({
     failover: { active },
     candidates: sources.map((name) => ({ source: { name } })),
   }));
-  const client = {
+  const upstream = {
     view: {
       groupsOf: () => all,
       map: { authorities: new Map([['a', {}]]) },
@@ -62,7 +62,7 @@ function gatewayOf({
     fileProblems: () => [],
   };
   const gateway = {
-    client,
+    upstream,
     memoryWatch: { level },
     contentTotal: { bytes: contentBytes, maxBytes: 100 },
   };

@@ -76,7 +76,7 @@ t.test(
 function contextOf(instance: Instance): AdminContext {
   const group = { served: () => undefined, candidates: [] };
   const view = { groupFor: () => group, map: { authorities: new Map() } };
-  const gateway = { cache: instance.cache, client: { view } };
+  const gateway = { cache: instance.cache, upstream: { view } };
   const telemetry = { onHandlerError: (error: unknown) => t.fail(String(error)) };
   return { gateway, telemetry, clock: () => 0, listenHost: '' } as unknown as AdminContext;
 }

@@ -139,7 +139,7 @@ t.test(
   'the same rejection is logged once a minute, with the number of repetitions, and always counted',
   async (t) => {
     const { named, now, telemetry } = rig();
-    telemetry.observe({ client: { view: fakeFederation } } as unknown as GatewayView);
+    telemetry.observe({ upstream: { view: fakeFederation } } as unknown as GatewayView);
     t.teardown(() => {
       telemetry.close();
     });
@@ -169,7 +169,7 @@ t.test(
   'counters with known labels start at 0, so that increase() sees the first event',
   async (t) => {
     const { telemetry } = rig();
-    telemetry.observe({ client: { view: fakeFederation } } as unknown as GatewayView);
+    telemetry.observe({ upstream: { view: fakeFederation } } as unknown as GatewayView);
     t.teardown(() => {
       telemetry.close();
     });
@@ -263,7 +263,7 @@ t.test('a text of megabytes is clipped in the log and not kept', (t) => {
 
 t.test('invented authorities and types of clients share one series', async (t) => {
   const { telemetry } = rig();
-  telemetry.observe({ client: { view: fakeFederation } } as unknown as GatewayView);
+  telemetry.observe({ upstream: { view: fakeFederation } } as unknown as GatewayView);
   t.teardown(() => {
     telemetry.close();
   });

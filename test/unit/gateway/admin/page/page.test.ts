@@ -51,7 +51,7 @@ function contextWith(clients: readonly unknown[] = [], clock = () => 0): AdminCo
     map: { authorities: new Map(), sources: new Map() },
   };
   const gateway = {
-    client: { view },
+    upstream: { view },
     cache: { stateOf: () => undefined },
     server: { clients: () => clients },
     peers: { instance: 'i' },
