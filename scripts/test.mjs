@@ -58,9 +58,7 @@ const isWaiting = (file) => /interop\/nats-outage\./.test(file);
 const isUntimed = (file) => !isTimed(file);
 // Attacks that are judged by wall time, or whose longest turn is so near the bar that a test on the other core would decide.
 const isNearBar = (file) =>
-  /attacks\/(admin|broad-clients|bursts|files|headers|load-reports|map-writes|names|remembered|rest|storm|sources?)\./.test(
-    file,
-  );
+  /attacks\/(admin|bursts|files|map-writes|remembered|storm)\./.test(file);
 const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word));
 /** The attacks of this kind that were asked for; possibly none. */
 const attacks = (wanted, ...args) => {
