@@ -13,6 +13,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { BACKLOG } from '../backlog.js';
 import { protocolOf, readPreface } from '../clients/connection-preface.js';
 import { ReadInTurns, type ConnectionReading } from '../clients/read-in-turns.js';
 import { boundRequests } from '../clients/request-parser.js';
@@ -111,7 +112,7 @@ export class BoundedHttp {
         reject(listenError({ host, port, setting }, error));
       };
       this.#server.once('error', refuse);
-      this.#server.listen(port, host, () => {
+      this.#server.listen(port, host, BACKLOG, () => {
         this.#server.off('error', refuse);
         resolve();
       });

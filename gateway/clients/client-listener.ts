@@ -15,6 +15,7 @@ import {
   TLSSocket,
 } from 'node:tls';
 import type { Turns } from '../../authorities/index.js';
+import { BACKLOG } from '../backlog.js';
 import { acceptInTurns } from './accept-in-turns.js';
 import { closeInTurns, endAfterResponses } from './connection-end.js';
 import { isFlood, protocolOf, readPreface, type Protocol } from './connection-preface.js';
@@ -128,7 +129,7 @@ export class ClientListener {
     const server = this.#server;
     return new Promise((resolve, reject) => {
       server.once('error', reject);
-      server.listen(port, host, () => {
+      server.listen(port, host, BACKLOG, () => {
         server.off('error', reject);
         acceptInTurns(server, this.#options.turns);
         server.on('error', onError);
