@@ -42,9 +42,11 @@ class Lane {
   shift(): (() => void) | undefined {
     for (const [sender, works] of this.#bySender) {
       const work = works.shift();
-      const isAlone = this.#bySender.size === 1;
-      if (!works.first || !isAlone) this.#bySender.delete(sender);
-      if (works.first && !isAlone) this.#bySender.set(sender, works);
+      if (!works.first) this.#bySender.delete(sender);
+      else if (this.#bySender.size > 1) {
+        this.#bySender.delete(sender);
+        this.#bySender.set(sender, works);
+      }
       return work;
     }
     return undefined;

@@ -413,8 +413,7 @@ class Connection implements CallConnection {
     if (rest && headerBytes <= MAX_HEADER_BYTES && isRestPath(headers[':path'] ?? '')) {
       const peer = (): PollPeer => peerOf(this.#socket, this.certificate, headerValuesIn(headers));
       const { quotaKey } = this.#callOptions;
-      const reading = this.#reading;
-      startRest(stream, headers, { rest, peer, quotaKey, reading, onError });
+      startRest(stream, headers, { rest, peer, quotaKey, reading: this.#reading, onError });
       return;
     }
     const reading = readCallHeaders(headers, rawHeaders);

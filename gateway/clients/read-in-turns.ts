@@ -21,18 +21,18 @@ const MAX_WAITING = 200;
 /** A connection with more events in one turn waits for the others, until it has few again. A count. */
 const FEW_EVENTS = 64;
 
-/** What a waiting connection has sent since the first pause: so many events in its last turn, or its turn has not come. */
-type Kind = 'few' | 'unread' | 'many';
+/**
+ * A connection that waits. `few`, `many`: events that it had in its last turn. `unread`: it has had no turn since the first
+ * pause.
+ */
+const KINDS = ['few', 'unread', 'many'] as const;
+type Kind = (typeof KINDS)[number];
 
 /**
- * So many connections of each kind go on in the first turn after a pause, and twice as many in each turn after it; of those
+ * So many connections of these kinds go on in the first turn after a pause, and twice as many in each turn after it; of those
  * with many events always one. Counts.
  */
-const BATCHES: readonly (readonly [Kind, number])[] = [
-  ['few', 64],
-  ['unread', 16],
-  ['many', 1],
-];
+const FIRST_BATCH = { few: 64, unread: 16 } as const;
 
 /**
  * A body in parts of a few bytes (CVE-2019-9511, "Data Dribble"): Node makes an event of each, so 64 KB of them kept the event loop
@@ -148,8 +148,8 @@ export class ConnectionReading {
 /**
  * While one turn reads for too long, or too much work waits for its turn, all connections stop being read, also those
  * that the turn has not come to. They go on in the order in which they stopped, each kind by itself. Those
- * that send little go first, so they do not wait for all that have not been read yet; where they alone fill a turn, another
- * kind goes first in the next one. What is not read waits in the kernel, which slows its client down.
+ * that send little go first, so they do not wait for all that have not been read yet; where they alone fill a turn, they go
+ * last in the next one. The other two kinds take turns. What is not read waits in the kernel, which slows its client down.
  *
  * Node itself stops reading a connection while a write to it is under way, and reads on afterwards. So a connection may
  * be read too early, by Node or by this class: then this turn is longer, or a client that does not read is read
@@ -169,9 +169,10 @@ export class ReadInTurns {
   #events = 0;
   /** When the present turn began to read, if it has been long enough to look at the clock. */
   #beganMs: number | undefined;
-  /** An index of `BATCHES`, and how many connections its batch had. */
-  #firstKind = 0;
-  #firstBatch = 0;
+  /** So many of `#resumed` send little, and went first. A count. */
+  #firstFew = 0;
+  /** They filled the last turn. */
+  #areFewLast = false;
   /** How often the batches have doubled since the last pause. A count. */
   #doubled = 0;
   #isScheduled = false;
@@ -189,7 +190,7 @@ export class ReadInTurns {
 
   forget(connection: ConnectionReading): void {
     this.#reading.delete(connection);
-    for (const [kind] of BATCHES) this.#waiting[kind].delete(connection);
+    for (const kind of KINDS) this.#waiting[kind].delete(connection);
   }
 
   /** No further connection is to begin: too much work waits for its turn. */
@@ -213,10 +214,9 @@ export class ReadInTurns {
     // Some have nothing to read. Those behind the last one that was read keep their place.
     const hadTurn = 1 + this.#resumed.findLastIndex((connection) => connection.isRead);
     this.#noteTurns(this.#resumed.slice(0, hadTurn));
-    const isFilled = hadTurn > 0 && hadTurn <= this.#firstBatch;
-    this.#firstKind = isFilled ? (this.#firstKind + 1) % BATCHES.length : 0;
+    this.#areFewLast = hadTurn > 0 && hadTurn <= this.#firstFew;
     const left = this.#resumed.slice(hadTurn).filter((connection) => this.#reading.has(connection));
-    for (const [kind] of BATCHES) {
+    for (const kind of KINDS) {
       const first = left.filter((connection) => connection.kind(this.#pausedTurn) === kind);
       if (first.length > 0) this.#waiting[kind] = new Set([...first, ...this.#waiting[kind]]);
     }
@@ -251,20 +251,22 @@ export class ReadInTurns {
   };
 
   #goOnWithBatches(): void {
-    const inOrder = [...BATCHES.slice(this.#firstKind), ...BATCHES.slice(0, this.#firstKind)];
-    for (const [at, [kind, batch]] of inOrder.entries()) {
-      this.#goOn(this.#waiting[kind], kind === 'many' ? batch : batch * 2 ** this.#doubled);
-      if (at === 0) this.#firstBatch = this.#resumed.length;
-    }
+    if (!this.#areFewLast) this.#goOn('few');
+    this.#firstFew = this.#resumed.length;
+    const others =
+      this.turn % 2 === 0 ? (['unread', 'many'] as const) : (['many', 'unread'] as const);
+    for (const kind of others) this.#goOn(kind);
+    if (this.#areFewLast) this.#goOn('few');
     this.#doubled++;
   }
 
   get #noneWaits(): boolean {
-    return BATCHES.every(([kind]) => this.#waiting[kind].size === 0);
+    return KINDS.every((kind) => this.#waiting[kind].size === 0);
   }
 
-  #goOn(waiting: Set<ConnectionReading>, count: number): void {
-    let left = count;
+  #goOn(kind: Kind): void {
+    const waiting = this.#waiting[kind];
+    let left = kind === 'many' ? 1 : FIRST_BATCH[kind] * 2 ** this.#doubled;
     for (const connection of waiting) {
       if (left-- === 0) return;
       waiting.delete(connection);

@@ -649,7 +649,7 @@ const FIRST = {
   isAnswered: false,
 } as const;
 
-/** The collection was subscribed again while the response of that time was read in portions: the contents forgot what came before. */
+/** The collection was subscribed again while the response was read in portions: the contents have forgotten its first part. */
 const lacksFirstPart = (lost: Lost | undefined, arrivedMs: number): boolean =>
   lost !== undefined && lost.againMs > arrivedMs;
 

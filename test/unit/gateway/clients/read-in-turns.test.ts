@@ -140,6 +140,25 @@ t.test('where connections that send little fill a turn, others go first in the n
   t.strictSame(inOrder(all), [0, 1, 2, 3]);
 });
 
+t.test(
+  'those that have not been read cannot shut out one with many events: they take turns',
+  async (t) => {
+    const all = await wires(new ReadInTurns(), 100);
+    const isLast = new Set<boolean>();
+    all[0]?.send(MANY_EVENTS);
+    all[1]?.sendTooMuch();
+    for (let turns = 0; turns < 2; turns++) {
+      await turn();
+      const order = inOrder(all);
+      isLast.add(order.at(-1) === 0);
+      all[0]?.send(MANY_EVENTS);
+      // The first that has not been read: the turn comes to none behind it.
+      all[order.find((at) => at > 1) ?? 2]?.sendTooMuch();
+    }
+    t.equal(isLast.size, 2, 'it goes on before them in one of two turns');
+  },
+);
+
 t.test('connections that had many events wait longer, until they have few', async (t) => {
   const all = await wires(new ReadInTurns(), 4);
   const tooMuchOfLast = async (): Promise<void> => {
