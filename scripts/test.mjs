@@ -177,13 +177,12 @@ const steps = [
     run: () => [tap(tests('integration', isTimed), ...alone)],
     isQuiet: true,
   },
-  // Each judges turns of the event loop by their CPU time, which another test on the other core changes a little.
+  // Each judges turns of the event loop by their CPU time: another test on the other core, and the steps beside, change it little.
   {
     tier: 'attacks',
     title: 'attacks',
     run: () => attacks((file) => !isNearBar(file), ...several(2)),
     isFor: isAttacked,
-    isQuiet: true,
   },
   {
     tier: 'attacks',
