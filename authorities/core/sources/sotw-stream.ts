@@ -9,7 +9,7 @@
  * the response may have been under way before the request.
  */
 import type { Decoded, SotwResponse, WireResource } from '../../../protos/discovery.js';
-import { globKeyOf, wireText, type ResourceName } from '../../../protos/resource-name.js';
+import { wireText, type ResourceName } from '../../../protos/resource-name.js';
 import {
   decodeSotwResponse,
   decodingSotwResponse,
@@ -25,6 +25,7 @@ import {
   ResponseInPortions,
   type Reading,
 } from './response-portions.js';
+import { Resubscriptions, textOf } from './resubscriptions.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 import { UnknownNames } from './unknown-names.js';
 import {
@@ -41,9 +42,6 @@ import {
   type StreamRequest,
 } from './source-stream.js';
 import { soonestOf } from '../soonest.js';
-
-/** Names of one type that a stream remembers as sent and unsubscribed. */
-const MAX_LEFT_NAMES = 10_000;
 
 /** A response that comes sooner after a request may be older than the request: a round trip. */
 const MAX_UNDER_WAY_MS = 1_000;
@@ -67,32 +65,9 @@ interface TypeState {
   isAnswered: boolean;
   /** The subscriptions of the first request: every response answers them. */
   readonly first: ReadonlySet<SourceSubscription>;
-  /**
-   * Names and globs that the stream sent and that were then unsubscribed, with the number of members that the stream
-   * sent; the last `MAX_LEFT_NAMES`.
-   */
-  readonly left: Map<string, number>;
-  /**
-   * Names that the next request leaves out, so that the one after it requests them again. Value:
-   * whether both requests may be repeated once.
-   */
-  readonly leftOut: Map<SourceSubscription, boolean>;
-  /** Names that were left out, and that no response since had. */
-  readonly awaited: Set<SourceSubscription>;
-  /** Globs that were left and subscribed again, until all of their members came. */
-  readonly lost: Map<SourceSubscription, Lost>;
+  readonly resubscriptions: Resubscriptions;
   /** Globs that the last response did not answer for certain. */
-  readonly lacking: Set<SourceSubscription>;
-}
-
-/** The members of a collection that was left. */
-interface Lost {
-  /** How many the stream had sent. */
-  readonly members: number;
-  /** When the collection was subscribed again. */
-  readonly againMs: number;
-  /** The collection was left out a second time. */
-  readonly isRepeated: boolean;
+  readonly unanswered: Set<SourceSubscription>;
 }
 
 interface SotwAcknowledgement extends Acknowledgement {
@@ -120,8 +95,6 @@ export class SotwStream implements SourceStream {
   readonly #held = new Set<string>();
   /** When a name was subscribed after the first request of its type. */
   #addedMs = new WeakMap<SourceSubscription, number>();
-  /** Subscriptions to a name that the stream had sent before, and that was unsubscribed since. */
-  #again = new WeakSet<SourceSubscription>();
 
   constructor(contents: SourceContents, options: StreamOptions) {
     this.#contents = contents;
@@ -146,17 +119,7 @@ export class SotwStream implements SourceStream {
     const state = this.#types.get(typeUrl);
     if (state) this.#addedMs.set(subscription, nowMs);
     const text = textOf(subscription);
-    // The server believes that it was subscribed all the time, but the contents forgot it.
-    if (state?.names.has(text) === true) state.leftOut.set(subscription, true);
-    const members = state?.left.get(text);
-    if (state && members !== undefined) {
-      // The server may not know that the collection was left, and a part of it that is under way would pass for the
-      // answer (seeds 92943, 108994).
-      if (subscription.name.isGlob) {
-        state.leftOut.set(subscription, true);
-        state.lost.set(subscription, { members, againMs: nowMs, isRepeated: false });
-      } else this.#again.add(subscription);
-    }
+    state?.resubscriptions.handleSubscribed(subscription, state.names.has(text), nowMs);
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#noteChanged(typeUrl);
     this.#answers.handleSubscribed(subscription, nowMs);
@@ -179,18 +142,8 @@ export class SotwStream implements SourceStream {
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     const state = this.#types.get(subscription.typeUrl);
-    state?.leftOut.delete(subscription);
-    state?.awaited.delete(subscription);
-    // The gateway may unsubscribe the collection a second time before the source has sent all members again (seed 139901).
-    const members = Math.max(subscription.membersLeft, state?.lost.get(subscription)?.members ?? 0);
-    state?.lost.delete(subscription);
-    state?.lacking.delete(subscription);
-    const text = textOf(subscription);
-    // A part of a collection may have come, although it is not answered (seed 116618).
-    const wasSent = subscription.name.isGlob
-      ? state?.names.has(text) === true
-      : subscription.status === 'present';
-    if (state && wasSent) noteLeft(state.left, text, members);
+    state?.resubscriptions.handleUnsubscribed(subscription, state.names.has(textOf(subscription)));
+    state?.unanswered.delete(subscription);
     this.#noteChanged(subscription.typeUrl);
     // A late response of a whole type answers its collections too.
     if (isWholeInSotw(subscription.typeUrl)) this.#answers.forget(subscription);
@@ -211,7 +164,7 @@ export class SotwStream implements SourceStream {
 
   #requestAgain(subscription: SourceSubscription): void {
     const { typeUrl, name } = subscription;
-    if (!name.isGlob) this.#types.get(typeUrl)?.leftOut.set(subscription, true);
+    if (!name.isGlob) this.#types.get(typeUrl)?.resubscriptions.leaveOut(subscription);
     this.#unknown.handleAskedAgain(subscription);
     this.#noteChanged(typeUrl);
   }
@@ -245,7 +198,6 @@ export class SotwStream implements SourceStream {
     this.#changed.clear();
     this.#held.clear();
     this.#addedMs = new WeakMap();
-    this.#again = new WeakSet();
   }
 
   /**
@@ -328,20 +280,18 @@ export class SotwStream implements SourceStream {
   ): StreamRequest {
     const subscriptions = [...this.#contents.subscriptions(typeUrl)];
     const state = this.#types.get(typeUrl) ?? this.#begin(typeUrl, subscriptions);
-    const { leftOut } = state;
+    const leftOut = state.resubscriptions.takeLeftOut();
     const due = subscriptions.filter((one) => !leftOut.has(one));
     const sent = this.#unknown.requested(typeUrl, due);
     this.#changed.delete(typeUrl);
     if (leftOut.size > 0) this.#noteChanged(typeUrl);
-    for (const [one, isRepeated] of leftOut) if (isRepeated) state.awaited.add(one);
-    leftOut.clear();
     // A name that is left out as unknown is not answered in time either.
     this.#answers.handleRequested(due, nowMs);
     this.#unknown.handleRequested(typeUrl, sent, nowMs);
     if (responseNonce === state.nonce) {
       state.requestedMs = nowMs;
-      for (const one of state.lacking) this.#answers.handleMember(one, 'shared', nowMs);
-      state.lacking.clear();
+      for (const one of state.unanswered) this.#answers.handleMember(one, 'shared', nowMs);
+      state.unanswered.clear();
     }
     const parts = { typeUrl, versionInfo: version, responseNonce, errorDetail };
     const names = namesIn(state, sent);
@@ -353,11 +303,8 @@ export class SotwStream implements SourceStream {
     const state: TypeState = {
       ...FIRST,
       first: new Set(first),
-      left: new Map(),
-      leftOut: new Map(),
-      awaited: new Set(),
-      lost: new Map(),
-      lacking: new Set(),
+      resubscriptions: new Resubscriptions(),
+      unanswered: new Set(),
     };
     this.#types.set(typeUrl, state);
     return state;
@@ -416,11 +363,8 @@ export class SotwStream implements SourceStream {
       }
       const { name, reason } = this.#intake.take(resource, context);
       if (name) sent.add(name.key);
-      if (name && !this.#isSubscribed(typeUrl, name)) {
-        noteLeft(state.left, wireText(name.key), 0);
-        const glob = wireText(globKeyOf(name));
-        noteLeft(state.left, glob, (state.left.get(glob) ?? 0) + 1);
-      }
+      if (name && !this.#isSubscribed(typeUrl, name))
+        state.resubscriptions.handleSentUnsubscribed(name);
       if (reason !== undefined) refused.push({ name: resource.name, reason });
     }
     for (const { name: text, status } of errors) {
@@ -445,7 +389,13 @@ export class SotwStream implements SourceStream {
     }
     ({ nowMs } = context);
     this.#answers.handleResponse(typeUrl, false, nowMs);
-    this.#settleAwaited(state, response, sent, arrivedMs);
+    const isStuck = state.resubscriptions.handleResponse({
+      isHeartbeat: isHeartbeat(response),
+      sent,
+      arrivedMs,
+      countMembers: (glob) => this.#countMembers(sent, glob),
+    });
+    this.#isStuck ||= isStuck;
     state.isAnswered ||= !isHeartbeat(response);
     for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
       this.#noteChanged(other);
@@ -453,55 +403,7 @@ export class SotwStream implements SourceStream {
     return this.#finish(response, state, outcome, nowMs);
   }
 
-  /**
-   * If a response was under way, the server ignores the two requests that left a name out and
-   * requested it again: their nonce is old. So the gateway repeats both, once: a server that lacks
-   * the name may respond to them too. Heartbeats answer nothing.
-   */
-  #settleAwaited(
-    state: TypeState,
-    response: SotwResponse,
-    sent: ReadonlySet<string>,
-    arrivedMs: number,
-  ): void {
-    for (const one of state.awaited) {
-      if (isHeartbeat(response)) state.leftOut.set(one, true);
-      else if (!one.name.isGlob) {
-        if (!sent.has(one.name.key)) state.leftOut.set(one, false);
-      } else this.#settleGlob(state, one, sent, arrivedMs);
-    }
-    state.awaited.clear();
-  }
-
-  /**
-   * A response with fewer members than the stream had sent may be older than the requests (seed 735), also if other members
-   * have come since (seed 5001952).
-   *
-   * If the collection was subscribed again while the response was read in portions, its first part is lost (seeds 110250,
-   * 53093). A whole set has all of its collections; leaving one out again would delete its members (seed 114188).
-   */
-  #settleGlob(
-    { lost, leftOut }: TypeState,
-    glob: SourceSubscription,
-    sent: ReadonlySet<string>,
-    arrivedMs: number,
-  ): void {
-    const before = lost.get(glob);
-    lost.delete(glob);
-    if (!before) return;
-    const isCut = lacksFirstPart(before, arrivedMs);
-    if (isWholeInSotw(glob.typeUrl)) this.#isStuck ||= isCut;
-    else if (isCut || this.#membersIn(sent, glob) < before.members) {
-      // Each repetition brings the whole collection and may cause another one: repeat once, then open a new stream.
-      if (before.isRepeated) this.#isStuck = true;
-      else {
-        lost.set(glob, { ...before, isRepeated: true });
-        leftOut.set(glob, true);
-      }
-    }
-  }
-
-  #membersIn(sent: ReadonlySet<string>, { typeUrl, name: glob }: SourceSubscription): number {
+  #countMembers(sent: ReadonlySet<string>, { typeUrl, name: glob }: SourceSubscription): number {
     const members = [...this.#contents.members(typeUrl, glob)];
     return members.filter(({ projection: { name } }) => sent.has(name.key)).length;
   }
@@ -580,11 +482,11 @@ export class SotwStream implements SourceStream {
    * lost: a new stream will, which may take a while (seed 301796).
    */
   #answerGlobs(state: TypeState, { typeUrl, nowMs, arrivedMs }: ResponseContext): void {
-    const { first, lacking, lost, requestedMs } = state;
+    const { first, resubscriptions, requestedMs, unanswered } = state;
     const mayBeOlder = requestedMs === undefined || arrivedMs < requestedMs + MAX_UNDER_WAY_MS;
     for (const subscription of [...this.#contents.subscriptions(typeUrl)]) {
       if (!subscription.name.isGlob || subscription.status === 'present') continue;
-      if (lacksFirstPart(lost.get(subscription), arrivedMs)) {
+      if (resubscriptions.lacksFirstPart(subscription, arrivedMs)) {
         this.#answers.forget(subscription);
         continue;
       }
@@ -595,7 +497,7 @@ export class SotwStream implements SourceStream {
       // The server has heard of a glob if members of it came: the end of the response answers it.
       if (this.#answers.isPartial(subscription)) continue;
       if (mayBeOlder) this.#answers.forget(subscription);
-      lacking.add(subscription);
+      unanswered.add(subscription);
     }
   }
 
@@ -617,9 +519,14 @@ export class SotwStream implements SourceStream {
     if (isHeld && hasSet) this.#contents.settle(subscription);
     // The source sent it, so it is not absent.
     else if (this.#contents.isRejected(typeUrl, name)) this.#contents.timeOut(subscription);
-    else if (!isHeld && this.#again.has(subscription)) this.#isStuck = true;
+    else if (!isHeld && this.#wasSentBefore(subscription)) this.#isStuck = true;
     else if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);
     else this.#contents.timeOut(subscription);
+  }
+
+  #wasSentBefore(subscription: SourceSubscription): boolean {
+    const { typeUrl } = subscription;
+    return this.#types.get(typeUrl)?.resubscriptions.wasSentBefore(subscription) === true;
   }
 
   nextDeadlineMs(): number | undefined {
@@ -649,12 +556,6 @@ const FIRST = {
   isAnswered: false,
 } as const;
 
-/** The collection was subscribed again while the response was read in portions: the contents have forgotten its first part. */
-const lacksFirstPart = (lost: Lost | undefined, arrivedMs: number): boolean =>
-  lost !== undefined && lost.againMs > arrivedMs;
-
-const textOf = ({ name }: SourceSubscription): string => wireText(name.key);
-
 /** The names of a request, in their wire form. */
 function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonly string[] {
   const names = sent.map(textOf);
@@ -663,14 +564,6 @@ function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonl
   state.hadNames ||= names.length > 0;
   state.names = new Set(names);
   return names;
-}
-
-/** The oldest are forgotten: without an entry, a name that does not come again counts as absent. */
-function noteLeft(left: Map<string, number>, text: string, members: number): void {
-  left.delete(text);
-  left.set(text, members);
-  const [oldest] = left.keys();
-  if (oldest !== undefined && left.size > MAX_LEFT_NAMES) left.delete(oldest);
 }
 
 /** Resources without a name are not compared. */
