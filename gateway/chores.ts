@@ -28,8 +28,8 @@ export function endDue(streams: Iterator<Endable>, onOver: () => void): void {
   onOver();
 }
 
-function dropUnsubscribed(cache: GatewayView['cache']): void {
-  if (cache.handleTimer(clock())) setImmediate(dropUnsubscribed, cache);
+function runCacheTimer(cache: GatewayView['cache']): void {
+  if (cache.handleTimer(clock())) setImmediate(runCacheTimer, cache);
 }
 
 /** @returns stops it */
@@ -39,7 +39,7 @@ export function startChores(
 ): () => void {
   let isLooking = false;
   const timer = setInterval(() => {
-    dropUnsubscribed(cache);
+    runCacheTimer(cache);
     quotas.sweep(clock(), (scope) => room.hasScope(scope));
     server.health.handleTimer();
     // The last look goes on: the process is busy.

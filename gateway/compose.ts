@@ -1,5 +1,5 @@
 /**
- * The whole gateway, composed in reading order:
+ * The whole gateway. `createGateway` composes its parts in reading order; the functions below it make the parts, in the same order:
  *
  *   map → upstream (sources, authorities, failover) → cache → fan-out → xDS server → admin
  *                                                       ↕
@@ -158,61 +158,24 @@ export function createGateway(options: GatewayOptions): Gateway {
   });
 }
 
-/** The servers for operators and for probes. */
-function createAdminSide(
+/** The content on disk, if a directory is configured. */
+function createContentStore(
   { settings, telemetry }: GatewayOptions,
-  gateway: GatewayView,
-): { readonly admin: AdminServer; readonly probes: ProbeServer } {
-  const context = { gateway, telemetry, clock, listenHost: settings.admin.host };
-  return {
-    admin: new AdminServer({ settings: settings.admin, context }),
-    probes: new ProbeServer({ settings: settings.probe, context }),
-  };
-}
-
-interface Drained {
-  readonly server: XdsServer;
-  readonly upstream: FederatedClient;
-  readonly store: ContentStore | undefined;
-}
-
-/** Ends the streams of clients, whose last load reports then go to the sources. */
-async function drain({ server, upstream, store }: Drained, graceMs: number): Promise<void> {
-  // The content of clients that leave now is what the next process needs.
-  store?.freeze();
-  await server.drain(graceMs);
-  await upstream.loads.finish(LAST_LOADS_WITHIN_MS);
-}
-
-function reload(upstream: FederatedClient, server: XdsServer, map: AuthorityMap): void {
-  const areRightsNew = !isDeepStrictEqual(upstream.view.map.clients, map.clients);
-  upstream.reload(map);
-  if (areRightsNew) server.handleRulesChanged();
-  for (const stream of server.clients()) stream.endIfRegrouped();
-  for (const stream of server.loadStreams) stream.endIfRegrouped();
-}
-
-function certificatesOf({ server, upstream }: GatewayView, settings: Settings): CertificateEnds {
-  return new CertificateEnds({
-    listener: () => server.tlsMaterial,
-    map: () => upstream.view.map,
-    nats: settings.nats?.tls ?? null,
-    clock,
-  });
-}
-
-function createCache(
-  { settings, telemetry, tracing }: TracedOptions,
-  upstream: FederatedClient,
-  peers: () => Peers,
-): ResourceCache {
-  return new ResourceCache(upstream, {
-    ...settings.limits,
-    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
-    onHeldBack: (held) => {
-      telemetry.onHeldBack(held);
+  upstream: () => FederatedClient,
+): ContentStore | undefined {
+  if (settings.contentDir === null) return undefined;
+  return new ContentStore({
+    directory: settings.contentDir,
+    maxAgeMs: settings.limits.contentMaxAgeMs,
+    sourceOf: (id) => {
+      const spec = upstream().view.map.sources.get(sourceNameOf(id));
+      // Files are on this disk already.
+      return spec?.kind === 'grpc' ? spec.target : undefined;
     },
-    ...toldTo(settings.nats ? peers : undefined, tracing),
+    isServed: (typeUrl, name) => upstream().isServed(typeUrl, name),
+    onEvent: (event) => {
+      telemetry.onContentStore(event);
+    },
   });
 }
 
@@ -279,31 +242,34 @@ function createUpstream(
   return upstream;
 }
 
+const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: VERSION };
+
+/** The Node of the source if it has one, else that of the settings; with the fields of the node group. */
+function nodeFor(source: SourceSpec, ours: NodeSpec, group: ScopeFields): Uint8Array {
+  const node = source.kind === 'grpc' && source.node ? source.node : ours;
+  const metadata = group.metadata ? { metadata: { ...node.metadata, ...group.metadata } } : {};
+  return encodeNode({ ...node, ...group, ...metadata, ...USER_AGENT });
+}
+
+function createCache(
+  { settings, telemetry, tracing }: TracedOptions,
+  upstream: FederatedClient,
+  peers: () => Peers,
+): ResourceCache {
+  return new ResourceCache(upstream, {
+    ...settings.limits,
+    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
+    onHeldBack: (held) => {
+      telemetry.onHeldBack(held);
+    },
+    ...toldTo(settings.nats ? peers : undefined, tracing),
+  });
+}
+
 /** A node group ends at once when all of its clients are in other groups. */
 function createGroupStays(cache: ResourceCache, upstream: FederatedClient): GroupStays {
   return new GroupStays((scope) => {
     cache.retire(upstream.retirable(scope), upstream.nowMs);
-  });
-}
-
-/** The content on disk, if a directory is configured. */
-function createContentStore(
-  { settings, telemetry }: GatewayOptions,
-  upstream: () => FederatedClient,
-): ContentStore | undefined {
-  if (settings.contentDir === null) return undefined;
-  return new ContentStore({
-    directory: settings.contentDir,
-    maxAgeMs: settings.limits.contentMaxAgeMs,
-    sourceOf: (id) => {
-      const spec = upstream().view.map.sources.get(sourceNameOf(id));
-      // Files are on this disk already.
-      return spec?.kind === 'grpc' ? spec.target : undefined;
-    },
-    isServed: (typeUrl, name) => upstream().isServed(typeUrl, name),
-    onEvent: (event) => {
-      telemetry.onContentStore(event);
-    },
   });
 }
 
@@ -391,7 +357,7 @@ function createServer(
     clientRules,
     authentication: new ClientAuthentication(tokens),
     quotas,
-    onStream: (flavour, port, service, account) =>
+    makeStream: (flavour, port, service, account) =>
       new ClientStream(context, {
         ...maxAgeOf(limits),
         ...ofAccount(account),
@@ -399,20 +365,20 @@ function createServer(
         port,
         protocol: protocols[flavour],
       }),
-    onPoll: (service, port, onEvent, account) => {
-      const ofPoll = (of: ClientStream, event: ClientStreamEvent): void => {
-        telemetry.onClient(of, event);
+    makePoll: (service, port, onEvent, account) => {
+      const onPollEvent = (stream: ClientStream, event: ClientStreamEvent): void => {
+        telemetry.onClient(stream, event);
         onEvent(event);
       };
       const stream = new ClientStream<SotwRequest, PollSession>(
-        { ...context, onEvent: ofPoll },
+        { ...context, onEvent: onPollEvent },
         { ...ofAccount(account), service, port, protocol: polled },
       );
       return { stream, session: stream.session };
     },
     forwardedHeaders: () => oldStyle()?.rule?.headers ?? [],
     isReady,
-    onLoadStream: (port, account) =>
+    makeLoadStream: (port, account) =>
       new LoadReportStream({
         clock,
         oldStyle,
@@ -459,11 +425,45 @@ const loadsOf = (
   },
 });
 
-const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: VERSION };
+function certificatesOf({ server, upstream }: GatewayView, settings: Settings): CertificateEnds {
+  return new CertificateEnds({
+    listener: () => server.tlsMaterial,
+    map: () => upstream.view.map,
+    nats: settings.nats?.tls ?? null,
+    clock,
+  });
+}
 
-/** The Node of the source if it has one, else that of the settings; with the fields of the node group. */
-function nodeFor(source: SourceSpec, ours: NodeSpec, group: ScopeFields): Uint8Array {
-  const node = source.kind === 'grpc' && source.node ? source.node : ours;
-  const metadata = group.metadata ? { metadata: { ...node.metadata, ...group.metadata } } : {};
-  return encodeNode({ ...node, ...group, ...metadata, ...USER_AGENT });
+/** The servers for operators and for probes. */
+function createAdminSide(
+  { settings, telemetry }: GatewayOptions,
+  gateway: GatewayView,
+): { readonly admin: AdminServer; readonly probes: ProbeServer } {
+  const context = { gateway, telemetry, clock, listenHost: settings.admin.host };
+  return {
+    admin: new AdminServer({ settings: settings.admin, context }),
+    probes: new ProbeServer({ settings: settings.probe, context }),
+  };
+}
+
+function reload(upstream: FederatedClient, server: XdsServer, map: AuthorityMap): void {
+  const areRightsNew = !isDeepStrictEqual(upstream.view.map.clients, map.clients);
+  upstream.reload(map);
+  if (areRightsNew) server.handleRulesChanged();
+  for (const stream of server.clients()) stream.endIfRegrouped();
+  for (const stream of server.loadStreams) stream.endIfRegrouped();
+}
+
+interface Drained {
+  readonly server: XdsServer;
+  readonly upstream: FederatedClient;
+  readonly store: ContentStore | undefined;
+}
+
+/** Ends the streams of clients, whose last load reports then go to the sources. */
+async function drain({ server, upstream, store }: Drained, graceMs: number): Promise<void> {
+  // The content of clients that leave now is what the next process needs.
+  store?.freeze();
+  await server.drain(graceMs);
+  await upstream.loads.finish(LAST_LOADS_WITHIN_MS);
 }

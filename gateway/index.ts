@@ -8,8 +8,8 @@
  *     const gateway = embedGateway(read.settings, loaded.map);
  *     const port = await gateway.start();
  *
- * It installs no signal handlers and reads no file again: `gateway.reload(map)` applies another map, and
- * `gateway.stop()` drains the clients. `serve` (cli/serve.ts) is the same gateway as a process.
+ * It installs no signal handlers, and does not read the authority map again: `gateway.reload(map)` applies another map. It does
+ * read certificates, keys, tokens and the files of sources again. `gateway.stop()` drains the clients. `serve` (cli/serve.ts) is the same gateway as a process.
  */
 import type { AuthorityMap } from '../config/model.js';
 import type { Settings } from '../config/settings.js';

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Before anything else is loaded: a SIGHUP while the gateway starts would end it. It asks to read the map, which the start does,
-// and does again if the file changes meanwhile.
+// Before anything else is loaded: otherwise a SIGHUP during the start would end the process. The signal asks for a new reading of
+// the map. The start reads the map anyway, and again if the file changes meanwhile.
 const [, , first = ''] = process.argv;
 if (first === 'serve' || first.startsWith('--')) process.on('SIGHUP', () => undefined);
 

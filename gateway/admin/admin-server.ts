@@ -95,10 +95,10 @@ export class AdminServer {
     return new TlsFiles(spec, {
       onChanged: (material) => {
         this.#http?.useTls(material);
-        telemetry.onTls({ kind: 'reloaded' });
+        telemetry.onTls({ listener: 'admin', kind: 'reloaded' });
       },
       onRefused: (reason) => {
-        telemetry.onTls({ kind: 'refused', reason });
+        telemetry.onTls({ listener: 'admin', kind: 'refused', reason });
       },
     });
   }

@@ -1,6 +1,6 @@
 /**
- * An HTTP/1.1 server that no client can occupy: connections, headers, bodies and times are bounded, and a new
- * connection always gets a place, because the connection with the longest silence makes room for it.
+ * An HTTP/1.1 server that no client can occupy: connections, headers, bodies and times are bounded. The oldest connection without
+ * an open request makes room for a new one. If all others have an open request, the server closes the new one.
  * Connections of HTTP/2 go to another server, if there is one.
  */
 import {
@@ -186,10 +186,10 @@ export class BoundedHttp {
       if (this.#connections.get(peer) === connection) this.#connections.delete(peer);
     });
     if (this.#connections.size <= this.#options.maxConnections) return;
-    for (const [longest, silent] of this.#connections) {
-      if (silent.unanswered.size > 0) continue;
-      this.#connections.delete(longest);
-      silent.socket.destroy();
+    for (const [key, idle] of this.#connections) {
+      if (idle.unanswered.size > 0) continue;
+      this.#connections.delete(key);
+      idle.socket.destroy();
       return;
     }
   }

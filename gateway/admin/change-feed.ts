@@ -76,7 +76,7 @@ class GlobFeed implements ChangeFeed {
   readonly #subscriber: {
     readonly handleGlobChanged: (glob: GlobEntry, gone?: { readonly key: string }) => void;
   };
-  /** Removed members that are still to be told, by key. They were told before, so these bound it. */
+  /** Keys of removed members that the reader was told of, and whose removal the reader was not told of. `#told` bounds it. */
   readonly #gone = new Set<string>();
   readonly #told = new Set<string>();
   #tellSeq = LOG_START;

@@ -141,8 +141,8 @@ function entryLines({
   const when = since === undefined ? '' : ` since ${since}`;
   const head = `    ${group.split(' ', 1)[0]} ${state}${when}, from ${active ?? 'no source'}`;
   const sources = candidates.flatMap((candidate, index) => {
-    const hasSaid = candidate.answer !== 'sent' && candidate.answer !== 'not requested';
-    const troubles = [...(hasSaid ? answerLines(candidate) : []), ...troubleLines(candidate)];
+    const isAnswerShown = candidate.answer !== 'sent' && candidate.answer !== 'not requested';
+    const troubles = [...(isAnswerShown ? answerLines(candidate) : []), ...troubleLines(candidate)];
     const isPreferred = state === 'alt' && index < serving;
     if (troubles.length === 0 && !isPreferred) return [];
     const until = `, names return to it ${formatDuration(holdMs)} after its connection`;

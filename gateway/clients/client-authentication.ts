@@ -53,8 +53,8 @@ export class ClientAuthentication {
   /** A promise only for a client with a token; it does not reject. */
   identify(proof: ClientProof): Identified | Promise<Identified> {
     const tokens = this.#tokens;
-    const identity = identityOf(proof.certificate, undefined);
-    const { address } = proof;
+    const { address, certificate } = proof;
+    const identity = identityOf(certificate, undefined);
     if (!tokens || identity.kind === 'certificate')
       return { ok: true, requester: { address, identity } };
     const [authorization, more] = proof.headerValues('authorization');
@@ -65,7 +65,7 @@ export class ClientAuthentication {
       const { claims, validForMs } = token;
       return {
         ok: true,
-        requester: { address, identity: { kind: 'jwt', claims } },
+        requester: { address, identity: identityOf(certificate, claims) },
         claims,
         validForMs,
       };

@@ -82,7 +82,7 @@ interface AnyRequest {
 
 /** A client's stream as its session sees it. */
 export interface ServedClient {
-  /** The session calls it when `poll` may have a response. */
+  /** The session calls it when `takeResponse` may have a response. */
   readonly onReady: () => void;
   /** @returns the node group of the client, which scopes its old-style names */
   readonly scopeOf: () => ClientScope;
@@ -91,7 +91,7 @@ export interface ServedClient {
   /** The client has a stream for each type, and this is one of them; otherwise the stream is ADS. */
   readonly isOfOneType: boolean;
   /** The names that the client's account still has room for; undefined: no quota. */
-  readonly room: StreamNames | undefined;
+  readonly nameQuota: StreamNames | undefined;
   /** Judges what the client may ask for. */
   readonly judge: Judge;
   /** Whether the client's peer has used up its share of all buffered bytes. */
@@ -218,9 +218,9 @@ export class ClientStream<
       scopeOf: () => this.#enterGroup(),
       maxMessageBytes: () => this.#maxMessageBytes,
       isOfOneType: options.service.typeUrl !== undefined,
-      room: options.account && new StreamNames(options.account),
+      nameQuota: options.account && new StreamNames(options.account),
       judge: (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
-      isBufferFull: () => options.account?.refusal('buffered') !== undefined,
+      isBufferFull: () => options.account?.exhaustedScope('buffered') !== undefined,
       past: () => context.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
     });
     this.#rejections = new Rejections(context.clock, this);
@@ -342,9 +342,9 @@ export class ClientStream<
   }
 
   /**
-   * Ends the stream if the session demands it (no source can respond, or removals were missed), if
-   * the client's token has expired or a source goes on refusing its credentials, or if the client does not read and
-   * others need the memory.
+   * Ends the stream if it has reached its maximum age, if the session demands it (no source can respond, or removals were missed),
+   * if the client's token has expired or a source goes on refusing its credentials, or if the client does not read and others
+   * need the memory.
    */
   endIfDue(): void {
     if (this.#closed) return;
@@ -503,7 +503,7 @@ export class ClientStream<
     let nowMs = clock();
     const untilMs = nowMs + PORTION_MS;
     while (this.#writable) {
-      const response = this.session.poll(nowMs);
+      const response = this.session.takeResponse(nowMs);
       if (!response) break;
       this.#hasWritten = true;
       this.#writable = this.#options.port.write(response.chunks);

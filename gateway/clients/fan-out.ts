@@ -74,7 +74,7 @@ export class FanOut {
     else this.#armTimer();
   }
 
-  /** @returns whether the portion ended before all that may send their first responses have done so */
+  /** @returns whether time was up while streams still wait for their first responses */
   #sync(): boolean {
     const untilMs = performance.now() + PORTION_MS;
     if (pumpSome(this.#syncing, untilMs)) return true;

@@ -48,7 +48,7 @@ export interface CallHandlers {
   /** The client sends no more messages. */
   onEnd(): void;
   /**
-   * The call is over, for a reason other than `end`. May follow `end`.
+   * The call is over. Also called after `end`, and twice if the server fails the call and the stream then closes.
    *
    * @param code of the status with which the gateway ended it
    */
@@ -58,9 +58,8 @@ export interface CallHandlers {
 /** A method answers a new call with handlers, or with a refusal. */
 export interface Method {
   /**
-   * Present: the call ends with this status at once.
-   *
    * @param quotaKey see `CallOptions`
+   * @returns the status that ends the call at once; undefined: call `open`
    */
   refusal(quotaKey: string): RpcStatus | undefined;
   /** The call must not be used before this returns. */

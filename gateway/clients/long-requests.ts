@@ -70,8 +70,8 @@ export class LongRequests {
     const [account, ofPeer] = next;
     // The next turn is another peer's.
     this.#waiting.delete(account);
-    const [longest] = ofPeer;
-    const stream = this.#begun.get(account) ?? longest;
+    const [first] = ofPeer;
+    const stream = this.#begun.get(account) ?? first;
     if (!stream) return;
     ofPeer.delete(stream);
     if (ofPeer.size > 0) this.#waiting.set(account, ofPeer);

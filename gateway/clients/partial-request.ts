@@ -51,7 +51,7 @@ export class PartialRequest {
 
   #count(): void {
     const { account } = this.#call;
-    const isFull = account.refusal('buffered') !== undefined;
+    const isFull = account.exhaustedScope('buffered') !== undefined;
     if (isFull !== this.#isWaiting) {
       this.#isWaiting = isFull;
       if (isFull) this.#call.pauseReading();

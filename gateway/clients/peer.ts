@@ -17,7 +17,7 @@ export function peerOf(
   return {
     peer: addressOf(socket),
     address: socket.remoteAddress ?? '',
-    identity: identityOf(socket),
+    identity: connectionKeyOf(socket),
     quotaKey: quotaKeyOf(socket.remoteAddress, certificate),
     userAgent: headerValues('user-agent')[0] ?? '',
     headerValues,
@@ -63,7 +63,7 @@ function networkOf(address: string): string {
 }
 
 /** The address without the port, and the certificate of the client if it has one. */
-function identityOf(socket: Socket): string {
+function connectionKeyOf(socket: Socket): string {
   const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
   // An empty object: the client has no certificate.
   const fingerprint = (certificate as { fingerprint256?: string } | undefined)?.fingerprint256;

@@ -52,9 +52,9 @@ interface SocketHandle {
 export class ConnectionReading {
   readonly #socket: Socket;
   readonly #all: ReadInTurns;
-  /** The last one that read it. */
+  /** The last turn that read this connection. */
   #turn = 0;
-  /** In that turn. A count. */
+  /** Events in that turn. A count. */
   #events = 0;
   /** The turn of the last part of a body, and the parts in it. */
   #partsTurn = 0;
@@ -171,7 +171,7 @@ export class ReadInTurns {
   #beganMs: number | undefined;
   /** So many of `#resumed` send little, and went first. A count. */
   #firstFew = 0;
-  /** They filled the last turn. */
+  /** Connections of the kind `few` filled the last turn. */
   #areFewLast = false;
   /** How often the batches have doubled since the last pause. A count. */
   #doubled = 0;

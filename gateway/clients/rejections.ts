@@ -1,10 +1,10 @@
-/** The responses that one client refused (NACK) on its stream; the admin endpoints show them. */
+/** The responses that one client rejected (NACK) on its stream; the admin endpoints show them. */
 import type { RpcStatus } from '../../protos/discovery.js';
 import { noMap, ownMap } from '../../protos/empty-collections.js';
 import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
 
 /**
- * The last response of one type that a client refused (NACK); of a delta client, of one type and authority. Times are
+ * The last response of one type that a client rejected (NACK); of a delta client, of one type and authority. Times are
  * of `clock`.
  */
 export interface Rejection {
@@ -13,7 +13,7 @@ export interface Rejection {
   readonly atMs: number;
   readonly detail: RpcStatus;
   /**
-   * When the client next accepted a response. A delta client may still lack the refused resource then,
+   * When the client next accepted a response. A delta client may still lack the rejected resource then,
    * since that response may have had other ones.
    */
   readonly acceptedAtMs?: number;
@@ -28,7 +28,7 @@ export interface AnsweredStream {
   readonly session: Pick<StreamSession<never>, 'allSubscriptions'>;
 }
 
-/** Rejections that a stream keeps, whether it still subscribes to what it refused or not. A count. */
+/** Rejections that a stream keeps, whether it still subscribes to what it rejected or not. A count. */
 const MAX_REJECTIONS = 100;
 
 export class Rejections {
@@ -44,12 +44,12 @@ export class Rejections {
     this.#stream = stream;
   }
 
-  /** The last refusal of each type, and of each authority if the client speaks delta. */
+  /** The last rejection of each type, and of each authority if the client speaks delta. */
   get all(): readonly Rejection[] {
     return [...this.#byKey.values()];
   }
 
-  /** The last refusal of what these subscriptions were sent; undefined: none. */
+  /** The last rejection of what these subscriptions were sent; undefined: none. */
   of(subscriptions: Subject): Rejection | undefined {
     return this.#byKey.get(this.#keyOf(subscriptions));
   }
@@ -63,13 +63,13 @@ export class Rejections {
       if (this.#byKey.size > this.#most) this.#forget();
     } else if (event.kind === 'ack' && this.#byKey.size > 0) {
       const key = this.#keyOf(event);
-      const refused = this.#byKey.get(key);
-      if (refused?.acceptedAtMs === undefined && refused)
-        this.#byKey.set(key, { ...refused, acceptedAtMs: this.#clock() });
+      const rejected = this.#byKey.get(key);
+      if (rejected?.acceptedAtMs === undefined && rejected)
+        this.#byKey.set(key, { ...rejected, acceptedAtMs: this.#clock() });
     }
   }
 
-  /** A client may refuse what it was sent of a thousand authorities, and leave each. */
+  /** A client may reject what it was sent of a thousand authorities, and leave each. */
   #forget(): void {
     const { allSubscriptions } = this.#stream.session;
     const subscribed = new Set(allSubscriptions.map((one) => this.#keyOf(one)));

@@ -38,7 +38,16 @@ export function streamProtocols(
       flavour: 'delta',
       decode: decodeDeltaRequest,
       // Named one by one in both flavours: spread objects take 2 KB of memory for each stream.
-      open: ({ onReady, scopeOf, maxMessageBytes, isOfOneType, room, judge, past, isBufferFull }) =>
+      open: ({
+        onReady,
+        scopeOf,
+        maxMessageBytes,
+        isOfOneType,
+        nameQuota,
+        judge,
+        past,
+        isBufferFull,
+      }) =>
         new DeltaSession({
           cache,
           maxNames: limits.maxNamesPerClient,
@@ -52,7 +61,7 @@ export function streamProtocols(
           scopeOf,
           maxMessageBytes,
           isOfOneType,
-          room,
+          nameQuota,
           judge,
           past,
           isBufferFull,
@@ -61,7 +70,7 @@ export function streamProtocols(
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: ({ onReady, scopeOf, maxMessageBytes, isOfOneType, room, judge, isBufferFull }) =>
+      open: ({ onReady, scopeOf, maxMessageBytes, isOfOneType, nameQuota, judge, isBufferFull }) =>
         new SotwSession({
           cache,
           maxNames: limits.maxNamesPerClient,
@@ -76,7 +85,7 @@ export function streamProtocols(
           scopeOf,
           maxMessageBytes,
           isOfOneType,
-          room,
+          nameQuota,
           judge,
           isBufferFull,
         }),

@@ -73,9 +73,9 @@ function readMaterial({ certChainFile, privateKeyFile, clientCaFile }: ServerTls
   const cert = readNamedFile(certChainFile);
   const key = readNamedFile(privateKeyFile);
   const clientCa = clientCaFile === undefined ? undefined : readNamedFile(clientCaFile);
-  // Throws if they do not match. grpc-js would take them, and then refuse every new connection.
+  // Throws if they do not match: a listener with such files would refuse every handshake.
   createSecureContext({ cert, key, ...(clientCa ? { ca: clientCa } : {}) });
-  // OpenSSL takes a file without a certificate, or with half of one, and then no client.
+  // OpenSSL accepts a CA file without a whole certificate, and the listener then rejects every client.
   const findings = checkTlsFiles({ ca: clientCa, cert: undefined, key: undefined }, Date.now());
   const wrong = findings.find(({ isHarmless, isOutdated }) => !isHarmless && !isOutdated);
   if (wrong) {

@@ -34,10 +34,6 @@ const MEANINGS: ReadonlyMap<string, string> = new Map([
     'the client sends logs (OpenTelemetry): they are lost; send them to a log collector',
   ],
   [
-    'envoy.service.load_stats.v3.LoadReportingService',
-    'the client sends load reports (LRS): they are lost; traffic is not affected',
-  ],
-  [
     'envoy.service.status.v3.ClientStatusDiscoveryService',
     'the client asks for the status of clients (CSDS): call this service on the admin port',
   ],

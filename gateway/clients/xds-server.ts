@@ -37,14 +37,14 @@ export interface XdsServerOptions {
   /** `clients` of the current map, which may bound a peer; absent: it has none. */
   readonly clientRules?: () => readonly ClientRule[] | undefined;
   /** Makes the shell of a new stream. */
-  readonly onStream: (
+  readonly makeStream: (
     flavour: Flavour,
     port: StreamPort,
     service: DiscoveryService,
     account: PeerAccount,
   ) => ClientStream;
   /** Makes the session of a client that polls; the last argument receives its events. */
-  readonly onPoll: (
+  readonly makePoll: (
     service: DiscoveryService,
     port: StreamPort,
     onEvent: (event: ClientStreamEvent) => void,
@@ -57,7 +57,7 @@ export interface XdsServerOptions {
   /** A response to a client that polls by REST cannot be written as JSON. */
   readonly onUnwritable: (typeUrl: string, reason: string) => void;
   /** Makes the shell of a new stream of load reports; absent: the server has no such method. */
-  readonly onLoadStream?: (port: StreamPort, account: PeerAccount) => LoadReportStream;
+  readonly makeLoadStream?: (port: StreamPort, account: PeerAccount) => LoadReportStream;
   /** Whether the gateway is ready, for health checks; default: always. A draining server is never ready. */
   readonly isReady?: () => boolean;
   /** The certificate files of the listener changed: the new ones are in use, or were refused. */
@@ -89,8 +89,10 @@ const NO_HANDLERS: CallHandlers = {
   onClosed: () => undefined,
 };
 
-export type TlsEvent =
-  { readonly kind: 'reloaded' } | { readonly kind: 'refused'; readonly reason: string };
+/** A listener read its certificates again. */
+export type TlsEvent = { readonly listener: 'client' | 'admin' } & (
+  { readonly kind: 'reloaded' } | { readonly kind: 'refused'; readonly reason: string }
+);
 
 /** Streams end over this part of the grace time, so that clients do not all reconnect at once. */
 const DRAIN_SPREAD = 0.8;
@@ -124,7 +126,7 @@ export class XdsServer {
     });
     this.#polls = new Polls({
       ...options.limits,
-      open: options.onPoll,
+      open: options.makePoll,
       identify: (proof) => this.#authentication.identify(proof),
       onError: options.onError,
       forwardedHeaders: options.forwardedHeaders ?? (() => []),
@@ -226,10 +228,10 @@ export class XdsServer {
     return new TlsFiles(spec, {
       onChanged: (material) => {
         this.#server?.replaceTls(material);
-        onTls({ kind: 'reloaded' });
+        onTls({ listener: 'client', kind: 'reloaded' });
       },
       onRefused: (reason) => {
-        onTls({ kind: 'refused', reason });
+        onTls({ listener: 'client', kind: 'refused', reason });
       },
     });
   }
@@ -277,8 +279,8 @@ export class XdsServer {
     call: GrpcCall,
     { port, account, requester }: Admitted,
   ): CallHandlers {
-    const { onStream, onRequest } = this.#options;
-    const stream = onStream(flavour, port, service, account);
+    const { makeStream, onRequest } = this.#options;
+    const stream = makeStream(flavour, port, service, account);
     this.#streams.add(stream);
     const leave = this.#accounts.takeStream(account, requester);
     return {
@@ -329,11 +331,11 @@ export class XdsServer {
   }
 
   #loadMethods(): readonly [string, Method][] {
-    const { onLoadStream } = this.#options;
-    if (!onLoadStream) return [];
+    const { makeLoadStream } = this.#options;
+    if (!makeLoadStream) return [];
     const open: Method['open'] = (call) =>
       this.#admit(call, (admitted) =>
-        this.#openLoads(onLoadStream(admitted.port, admitted.account), call, admitted),
+        this.#openLoads(makeLoadStream(admitted.port, admitted.account), call, admitted),
       );
     return [[LOAD_STATS_PATH, { refusal: (quotaKey) => this.#earlyRefusal(quotaKey), open }]];
   }
@@ -405,7 +407,7 @@ export class XdsServer {
   /** Before the client is known, since a refusal at this point costs least. */
   #earlyRefusal(connectionKey: string): RpcStatus | undefined {
     const account = this.#quotas.account(connectionKey);
-    const scope = account.refusal('streams');
+    const scope = account.exhaustedScope('streams');
     // With a token, the client has an account of its own. And an idle poll gives way to a known client only.
     const isUndecided =
       (scope === 'peer' && this.#authentication.readsTokens) ||
@@ -416,15 +418,15 @@ export class XdsServer {
   #refusal(account: PeerAccount): RpcStatus | undefined {
     if (this.#draining) return SHUTTING_DOWN;
     // A client that polls and is idle loses little.
-    const isFull = account.refusal('streams') === 'global';
+    const isFull = account.exhaustedScope('streams') === 'global';
     if (isFull && account.mayReplace('streams') && this.#polls.giveWay()) return undefined;
     return account.ask('streams');
   }
 }
 
 /** The full names of the services that clients may ask about in a health check. */
-function servedServices({ onLoadStream }: XdsServerOptions): readonly string[] {
-  const loads = onLoadStream ? [LOAD_STATS_PATH.split('/')[1] ?? ''] : [];
+function servedServices({ makeLoadStream }: XdsServerOptions): readonly string[] {
+  const loads = makeLoadStream ? [LOAD_STATS_PATH.split('/')[1] ?? ''] : [];
   return [...DISCOVERY_SERVICES.map(({ service }) => service), ...loads];
 }
 

@@ -89,8 +89,8 @@ export class CertificateEnds {
 }
 
 /**
- * A chain ends with its first certificate. A bundle of CAs ends with its last one: the gateway does not know
- * which of them the peer uses, and old roots stay in bundles.
+ * A chain expires when its first certificate to expire does. A bundle of CAs expires with the last of
+ * them: the gateway does not know which CA the peer uses, and old roots stay in bundles.
  *
  * @returns Unix time in milliseconds; undefined: no certificate in the file
  */

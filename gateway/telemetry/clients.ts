@@ -52,7 +52,7 @@ export class ClientTelemetry {
   readonly #streams: Tally;
   readonly requests: Tally;
   readonly #malformed: Tally;
-  readonly #allSubscriptions = new Map<string, Map<string, SeriesTallies>>();
+  readonly #talliesByAuthority = new Map<string, Map<string, SeriesTallies>>();
   /** Clients may request any authority; only those of the map become label values. */
   hasAuthority: (authority: string) => boolean = () => false;
 
@@ -232,8 +232,8 @@ export class ClientTelemetry {
     const named = this.hasAuthority(authority) ? authority : OTHER;
     const known = authority === nodeGroup ? OLD_STYLE : named;
     const type = this.#types.isKnown(typeUrl) ? typeUrl : OTHER;
-    let types = this.#allSubscriptions.get(known);
-    if (!types) this.#allSubscriptions.set(known, (types = new Map<string, SeriesTallies>()));
+    let types = this.#talliesByAuthority.get(known);
+    if (!types) this.#talliesByAuthority.set(known, (types = new Map<string, SeriesTallies>()));
     let tallies = types.get(type);
     if (!tallies) types.set(type, (tallies = this.#newTallies(known, this.#types.word(type))));
     return tallies;

@@ -96,7 +96,8 @@ export const EVENTS = {
   client_closed: { level: 'debug', meaning: 'a client stream ended' },
   client_limited: {
     level: 'warn',
-    meaning: 'the gateway ended the stream of a client that exceeded a limit, the reason names it',
+    meaning:
+      'the gateway ended the stream of a client that requested too much or left too much unread, the reason names the limit',
   },
   client_versions_left_out: {
     level: 'warn',
@@ -112,7 +113,7 @@ export const EVENTS = {
   },
   client_refused_name: {
     level: 'warn',
-    meaning: 'a client requested a name that the gateway does not serve',
+    meaning: 'a client requested a name that the gateway does not serve to this client',
   },
   client_unwritable: {
     level: 'error',
@@ -125,7 +126,7 @@ export const EVENTS = {
   },
   client_malformed: {
     level: 'warn',
-    meaning: 'a client sent a message that is not a DiscoveryRequest, or not a LoadStatsRequest',
+    meaning: 'a client sent a message that the gateway cannot use, the reason says why',
   },
   client_load_report: { level: 'trace', meaning: 'a client reported its load (LRS)' },
   client_load_unknown: {
@@ -196,7 +197,8 @@ export const EVENTS = {
   },
   handler_error: {
     level: 'error',
-    meaning: 'bug: a handler threw an exception, the gateway ended its stream',
+    meaning:
+      'bug: code of the gateway threw an exception, or a listener failed; a stream that this code served has ended',
   },
   admin_error: { level: 'error', meaning: 'bug: a request to the admin API threw an exception' },
   invalidated: {
@@ -222,10 +224,13 @@ export const EVENTS = {
     meaning:
       'every client may ask for everything, and the listener is open to other hosts without mutual TLS',
   },
-  tls_reloaded: { level: 'info', meaning: 'new client connections use the new certificates' },
+  tls_reloaded: {
+    level: 'info',
+    meaning: 'new connections to this listener use the new certificates',
+  },
   tls_refused: {
     level: 'error',
-    meaning: 'the new certificates cannot be used, the old ones stay',
+    meaning: 'the new certificates of this listener cannot be used, the old ones stay',
   },
 } as const satisfies Readonly<Record<string, EventSpec>>;
 

@@ -31,7 +31,7 @@ interface Row {
   readonly value: number;
 }
 
-/** Some milliseconds. A count. */
+/** Series in one piece, which takes some milliseconds. A count. */
 const SERIES_PER_PIECE = 200;
 
 interface Series {

@@ -185,8 +185,9 @@ export class Telemetry {
   }
 
   onTls(event: TlsEvent): void {
-    if (event.kind === 'reloaded') this.say('tls_reloaded');
-    else this.say('tls_refused', { reason: event.reason });
+    const { listener } = event;
+    if (event.kind === 'reloaded') this.say('tls_reloaded', { listener });
+    else this.say('tls_refused', { listener, reason: event.reason });
   }
 
   onKeys(event: KeysEvent): void {

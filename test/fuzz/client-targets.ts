@@ -149,7 +149,7 @@ class World implements Subject {
   #read(): void {
     for (let polls = 0; ; polls++) {
       assert.ok(polls < MAX_POLLS, 'the responses come to an end');
-      const sent = this.#session.poll(this.#instance.nowMs);
+      const sent = this.#session.takeResponse(this.#instance.nowMs);
       if (!sent) return;
       if (this.#flavour === SOTW) continue;
       const response = decodeDeltaResponse(wholeOf(sent.chunks), Infinity);

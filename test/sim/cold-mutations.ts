@@ -151,14 +151,14 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: a matching version suppresses the response to a first request with names',
     file: `${GATEWAY}/sotw/all-required-responses.ts`,
-    from: 'const hasAll = resumed === set.versionInfo && this.#of.names.size === 0;',
+    from: 'const hasAll = resumed === set.versionInfo && this.#subscriptions.names.size === 0;',
     to: 'const hasAll = resumed === set.versionInfo;',
   },
   {
     title: 'cold: a placeholder replaces content that the client resumes with',
     file: `${GATEWAY}/sotw/all-required-responses.ts`,
-    from: 'for (const known of this.#of.isResuming ? [] : this.#of.pending) {',
-    to: 'for (const known of this.#of.pending) {',
+    from: 'for (const known of this.#subscriptions.isResuming ? [] : this.#subscriptions.pending) {',
+    to: 'for (const known of this.#subscriptions.pending) {',
   },
   {
     title: 'pace: the next response waits for the ACK',

@@ -449,7 +449,7 @@ export class ServedStream {
       scopeOf: () => this.#enterGroup(),
       maxMessageBytes: () => Infinity,
       isOfOneType: false,
-      room: undefined,
+      nameQuota: undefined,
       isBufferFull: () => this.#nowMs % BUFFER_PERIOD_MS < BUFFER_FULL_MS,
       judge: (typeUrl, name) =>
         verdictOf(rightsOf(instance.federation.map.clients, requester, ''), typeUrl, name),
@@ -556,7 +556,7 @@ export class ServedStream {
     const armed = ++this.#timer;
     for (let round = 0; this.#writable; round++) {
       if (round > MAX_ROUNDS) throw new Violation('rest', 'responses without end');
-      const response = this.session.poll(this.#nowMs);
+      const response = this.session.takeResponse(this.#nowMs);
       if (!response) break;
       this.#writable = this.#port.write(wholeOf(response.chunks));
     }

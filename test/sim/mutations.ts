@@ -278,9 +278,9 @@ export const MUTATIONS: readonly Mutation[] = [
     title: 'a change during an unacknowledged response is dropped',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: `    } else {
-      this.#due.awaitName(known);`,
+      this.#due.queueName(known);`,
     to: `    } else if (this.unacknowledged.isEmpty) {
-      this.#due.awaitName(known);`,
+      this.#due.queueName(known);`,
   },
   {
     title: 'a resume accepts stale versions of members',
@@ -290,11 +290,11 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     // The second condition of the line matters only to a client that withholds its ACK for a second
-    // within an answer of several responses: left-names.test.ts holds it.
+    // within an answer of several responses: unsubscribed-names.test.ts holds it.
     title: 'a member that is also subscribed by name comes twice',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: 'if (this.#names.has(member.key) || this.#due.leftNames.has(member.key)) continue;',
-    to: 'if (this.#due.leftNames.has(member.key)) continue;',
+    from: 'if (this.#names.has(member.key) || this.#due.unsubscribedNames.has(member.key)) continue;',
+    to: 'if (this.#due.unsubscribedNames.has(member.key)) continue;',
   },
   {
     title: 'a new subscriber of a collection skips its removals',

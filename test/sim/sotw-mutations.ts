@@ -7,13 +7,13 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a set is sent while some of its names are unknown',
     file: `${GATEWAY}/sotw/all-required-responses.ts`,
-    from: 'if (this.#of.unknown.size > 0) return this.#unknownUntilMs(nowMs);',
+    from: 'if (this.#subscriptions.unsettled.size > 0) return this.#unsettledUntilMs(nowMs);',
     to: '',
   },
   {
     title: 'sotw: an unavailable source counts as an answer',
     file: `${GATEWAY}/cache/entries.ts`,
-    from: "return wantedOf(state) !== 'unknown';",
+    from: "return reportedOf(state) !== 'unknown';",
     to: "return state.kind !== 'waiting';",
   },
   {
@@ -49,8 +49,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a resume skips a changed set',
     file: `${GATEWAY}/sotw/all-required-responses.ts`,
-    from: 'const hasAll = resumed === set.versionInfo && this.#of.names.size === 0;',
-    to: "const hasAll = resumed !== '' && this.#of.names.size === 0;",
+    from: 'const hasAll = resumed === set.versionInfo && this.#subscriptions.names.size === 0;',
+    to: "const hasAll = resumed !== '' && this.#subscriptions.names.size === 0;",
   },
   {
     title: 'sotw: a resume of a partial type accepts any version',
@@ -61,8 +61,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: an unsubscribed name stays in the version',
     file: `${GATEWAY}/sotw/sotw-subscriptions.ts`,
-    from: 'this.#hasLeft ||= known.sent !== undefined;',
-    to: 'this.#hasLeft ||= false;',
+    from: 'this.#versionCoversMore ||= known.sent !== undefined;',
+    to: 'this.#versionCoversMore ||= false;',
   },
   {
     title: 'sotw: a resubscribed name is not resent',
@@ -103,7 +103,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a member unsubscribed as a name is forgotten',
     file: `${GATEWAY}/sotw/all-required-responses.ts`,
-    from: 'this.#of.heirOf(name)?.lingering.set(name.key, { projection, wasSent });',
+    from: 'this.#subscriptions.heirOf(name)?.lingering.set(name.key, { projection, wasSent });',
     to: '',
   },
   {
@@ -163,7 +163,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a cluster that was removed while its client was away goes before its routes',
     file: `${GATEWAY}/sotw/all-required-responses.ts`,
-    from: 'return content && this.#of.limit.admit(content);',
+    from: 'return content && this.#subscriptions.limit.admit(content);',
     to: 'return undefined;',
     unitTest: {
       file: 'test/unit/gateway/core/sotw/removed-while-away.test.ts',

@@ -113,7 +113,7 @@ export async function startSource(
  */
 export async function startHttp2Source(
   t: Test,
-  onStream: (stream: ServerHttp2Stream) => void,
+  makeStream: (stream: ServerHttp2Stream) => void,
 ): Promise<number> {
   const server = createServer();
   server.on('session', (session) => {
@@ -124,7 +124,7 @@ export async function startHttp2Source(
   });
   server.on('stream', (stream) => {
     stream.on('error', () => undefined);
-    onStream(stream);
+    makeStream(stream);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -123,7 +123,7 @@ export class ServedStream {
       isMidRequest: false,
       continueRequest: () => undefined,
       handleRightsChanged: () => undefined,
-      poll: () => this.#responses.shift(),
+      takeResponse: () => this.#responses.shift(),
       takeEvents: () => [],
       endStatus: () => undefined,
       close: () => undefined,
@@ -157,7 +157,7 @@ export async function startStreamServer(
     keepalive,
     limits: allLimits,
     quotas,
-    onStream: (flavour, port, service) => {
+    makeStream: (flavour, port, service) => {
       const served = new ServedStream();
       const context = {
         fanOut,
@@ -192,7 +192,7 @@ export async function startStreamServer(
       served.attach(stream);
       return stream;
     },
-    onPoll: () => {
+    makePoll: () => {
       throw new Error('these tests do not poll');
     },
     onUnwritable: () => undefined,

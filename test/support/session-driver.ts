@@ -97,7 +97,7 @@ export class ConnectedClient {
 
   /** The next response, if there is one now. */
   poll(): DeltaResponse | undefined {
-    const response = this.session.poll(this.#instance.nowMs);
+    const response = this.session.takeResponse(this.#instance.nowMs);
     return response && this.model.receive(wholeOf(response.chunks));
   }
 
@@ -173,7 +173,7 @@ export function handleWhole<Request>(
 ): RpcStatus | undefined {
   let refusal = session.handleRequest(request, at.nowMs);
   while (session.isMidRequest) {
-    assert.equal(session.poll(at.nowMs), undefined, 'nothing is sent between two portions');
+    assert.equal(session.takeResponse(at.nowMs), undefined, 'nothing is sent between two portions');
     assert.equal(session.nextDeadlineMs, undefined);
     at.betweenPortions?.();
     refusal = session.continueRequest(at.nowMs);

@@ -292,7 +292,7 @@ export class SotwClient {
   // ---- responses ----------------------------------------------------------------------------
 
   poll(): SotwResponse | undefined {
-    const response = this.session.poll(this.#instance.nowMs);
+    const response = this.session.takeResponse(this.#instance.nowMs);
     return response && this.#receive(wholeOf(response.chunks));
   }
 

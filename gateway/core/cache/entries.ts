@@ -71,9 +71,9 @@ export const absent = (status: RpcStatus | undefined): Absent =>
  * What the sources say of a resource. `unknown`: they are silent, or cannot be reached. `restored`: the same, and the disk has content
  * of an earlier process.
  */
-export type Wanted = 'present' | 'restored' | 'absent' | 'unknown';
+export type Reported = 'present' | 'restored' | 'absent' | 'unknown';
 
-const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
+const REPORTED: Readonly<Record<NameState['kind'], Reported>> = {
   present: 'present',
   absent: 'absent',
   waiting: 'unknown',
@@ -81,16 +81,16 @@ const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
   error: 'unknown',
 };
 
-export const wantedOf = (state: NameState): Wanted =>
-  state.kind === 'present' ? wantedAs(state.projection) : WANTED[state.kind];
+export const reportedOf = (state: NameState): Reported =>
+  state.kind === 'present' ? reportedWith(state.projection) : REPORTED[state.kind];
 
 /** What the sources say of a resource with this content. */
-export const wantedAs = ({ isRestored }: Projection): Wanted =>
+export const reportedWith = ({ isRestored }: Projection): Reported =>
   isRestored ? 'restored' : 'present';
 
 /** Is it known whether the name exists? */
 export function isKnown(state: NameState): boolean {
-  return wantedOf(state) !== 'unknown';
+  return reportedOf(state) !== 'unknown';
 }
 
 /** A source has answered it, at least in part. */

@@ -3,7 +3,7 @@
  * with such a version still holds what was a member at that place and was removed after it.
  */
 
-/** A client that missed more changes than that gets its set without the removed members. A count. */
+/** Versions that are kept. A client that returns with an older one gets its set without the removed members. A count. */
 const MOST = 32;
 
 /** Places in the members and in the removals. */

@@ -31,7 +31,7 @@ export interface ClaimingSubscriptions {
 }
 
 /** A name that the client claims and the source seems not to have. */
-export interface Doubt {
+export interface ClaimedName {
   readonly key: string;
   readonly subscriptions: ClaimingSubscriptions;
 }
@@ -41,7 +41,7 @@ export interface AuthorityDoubts extends DueDoubts {
 }
 
 export interface DueDoubts {
-  readonly due: readonly Doubt[];
+  readonly due: readonly ClaimedName[];
   /** Set when the guard holds names back. */
   readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
 }
@@ -75,11 +75,11 @@ export class ClientClaims {
   }
 
   /** One of the claimed names is gone without doubt, or the client gave it up. */
-  handleGone(gone: Doubt): void {
-    this.#byAuthority.get(gone.subscriptions.authority)?.handleGone(gone);
+  handleGone(claim: ClaimedName): void {
+    this.#byAuthority.get(claim.subscriptions.authority)?.handleGone(claim);
   }
 
-  handleDoubt(doubt: Doubt): void {
+  handleDoubt(doubt: ClaimedName): void {
     const { authority } = doubt.subscriptions;
     const claims = this.#byAuthority.get(authority);
     if (!claims) return;
@@ -114,9 +114,9 @@ export class ClientClaims {
 /** The claims on one authority. */
 export class Claims {
   readonly #policy: RemovalPolicy;
-  readonly #hold: RemovalHold<Doubt>;
+  readonly #hold: RemovalHold<ClaimedName>;
   /** Doubts since the last `takeDue`; the next call starts their wait. */
-  readonly #fresh = new TypedMap<Doubt>();
+  readonly #fresh = new TypedMap<ClaimedName>();
   #claimed = 0;
   /** Since when doubts wait for claims of unknown existence; undefined: none does. */
   #openSinceMs: number | undefined;
@@ -132,15 +132,15 @@ export class Claims {
   }
 
   /** One of them is gone without doubt, so it leaves the total. Otherwise a source that lacks all others would not trigger the guard (seed 301859). */
-  handleGone(gone: Doubt): void {
-    const { typeUrl } = gone.subscriptions;
+  handleGone(claim: ClaimedName): void {
+    const { typeUrl } = claim.subscriptions;
     this.#claimed--;
-    this.#fresh.delete(typeUrl, gone.key);
-    this.#hold.cancel(typeUrl, gone);
+    this.#fresh.delete(typeUrl, claim.key);
+    this.#hold.cancel(typeUrl, claim);
   }
 
   /** The name seems not to exist. Repeated calls for the same doubt have no effect. */
-  handleDoubt(doubt: Doubt): void {
+  handleDoubt(doubt: ClaimedName): void {
     this.#fresh.set(doubt.subscriptions.typeUrl, doubt.key, doubt);
   }
 

@@ -12,7 +12,7 @@ import type { ResponseContent } from '../session/response-draft.js';
 import { locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
 import { Asides, type Aside } from './asides.js';
-import { ClientClaims, type ClaimingSubscriptions, type Doubt } from './claims.js';
+import { ClientClaims, type ClaimingSubscriptions, type ClaimedName } from './claims.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused, tooManyNames } from '../session/request-checks.js';
@@ -102,7 +102,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   readonly #names: NameReader;
   readonly limit: MessageLimit;
   /** Handles one more portion of the last request with each step; undefined: all of it is handled. */
-  #namesLeft: Iterator<void> | undefined;
+  #remainingNames: Iterator<void> | undefined;
   /** Names that the present portion may still handle. */
   #portionLeft = 0;
   /** The time at which the present portion is handled. */
@@ -129,7 +129,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   get payer(): NamePayer | undefined {
-    return this.#options.room;
+    return this.#options.nameQuota;
   }
 
   /** Undefined until the client requests an old-style name. */
@@ -173,7 +173,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const authority = sender?.authority ?? NO_AUTHORITY;
     if (detail) this.#events.add({ kind: 'nack', typeUrl, authority, detail });
     else this.#events.add({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
-    if (sender && detail) (this.#retries ??= new NackRetries()).noteRefused(sender, nowMs);
+    if (sender && detail) (this.#retries ??= new NackRetries()).noteRejected(sender, nowMs);
     else if (sender) this.#retries?.noteAccepted(sender);
     // The next poll says when to retry.
     if (this.#retries) this.handleReady();
@@ -192,24 +192,26 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return undefined;
     }
     const isFirst = !this.#typesSeen.has(typeUrl);
-    const full = isFirst ? this.#options.room?.askForType(this.#typesSeen.size, nowMs) : undefined;
+    const full = isFirst
+      ? this.#options.nameQuota?.takeType(this.#typesSeen.size, nowMs)
+      : undefined;
     if (full) return full;
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#asides.noteUnanswered(typeUrl);
-    this.#namesLeft = this.#changeSubscriptions(request, isFirst);
+    this.#remainingNames = this.#changeSubscriptions(request, isFirst);
     return this.continueRequest(nowMs);
   }
 
   get isMidRequest(): boolean {
-    return this.#namesLeft !== undefined;
+    return this.#remainingNames !== undefined;
   }
 
   continueRequest(nowMs: number): RpcStatus | undefined {
     this.#portionMs = nowMs;
     this.#portionLeft = this.#options.namesPerPortion ?? Infinity;
-    if (this.#namesLeft?.next().done === false) return undefined;
-    this.#namesLeft = undefined;
-    return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
+    if (this.#remainingNames?.next().done === false) return undefined;
+    this.#remainingNames = undefined;
+    return this.scope?.kind === 'refused' ? this.scope.status : this.#finishRequest();
   }
 
   /** Stops after each portion of names, where `continueRequest` goes on. */
@@ -238,7 +240,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     if (!resumed) return;
     const notes = resumed.noteMembers(this.#table, this.#names, {
       isPortionOver: () => this.#portionLeft-- <= 0,
-      room: this.#options.maxNames - this.#owedCount,
+      mostVersions: this.#options.maxNames - this.#owedCount,
     });
     const versions = (request.versionsLeftOut ?? 0) + (yield* notes);
     if (versions > 0) this.#events.add({ kind: 'versions_left_out', typeUrl, versions });
@@ -249,7 +251,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   /** @returns a status to end the stream with if the client exceeds its bounds. */
-  #boundsStatus(): RpcStatus | undefined {
+  #finishRequest(): RpcStatus | undefined {
     this.#nameCount = this.#allSubscriptions.reduce((sum, { nameCount }) => sum + nameCount, 0);
     this.#countNames();
     // A client that requests without reading, or claims names and leaves them, must not grow without bound.
@@ -268,7 +270,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #countNames(): void {
-    this.#options.room?.setCounts(
+    this.#options.nameQuota?.setCounts(
       this.#nameCount + this.#asides.refusedCount,
       this.#typesSeen.size,
     );
@@ -322,8 +324,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #roomRefusal(typeUrl: string, name: ResourceName): RpcStatus | undefined {
-    const { room, cache } = this.#options;
-    return room?.ask(cache.isWatched(typeUrl, name), this.#portionMs);
+    const { nameQuota, cache } = this.#options;
+    return nameQuota?.take(cache.isWatched(typeUrl, name), this.#portionMs);
   }
 
   #unsubscribe(typeUrl: string, text: string): void {
@@ -331,7 +333,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     if (!asked.ok) return;
     const { name } = asked;
     const subscriptions = this.#table.find(typeUrl, name.authority);
-    if (subscriptions?.subscribed.has(name) === true) this.#options.room?.leave(1);
+    if (subscriptions?.subscribed.has(name) === true) this.#options.nameQuota?.leave(1);
     subscriptions?.unsubscribe(name, this.#portionMs);
     if (subscriptions?.isEmpty) this.#drop(subscriptions);
   }
@@ -345,7 +347,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     // The account reports a lack of room, in one line for all names.
     if (!isLackOfRoom(status)) {
       // The error takes memory until the client reads it, so it counts as a name. Without room the client gets none.
-      if (this.#options.room?.ask(true, this.#portionMs)) return;
+      if (this.#options.nameQuota?.take(true, this.#portionMs)) return;
       const name = spokenName(text);
       this.#events.add({ kind: 'refused_name', typeUrl, name, reason: status.message });
     }
@@ -363,8 +365,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   close(nowMs: number): void {
-    this.#namesLeft = undefined;
-    this.#options.room?.setCounts(0, 0);
+    this.#remainingNames = undefined;
+    this.#options.nameQuota?.setCounts(0, 0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#table.clear();
   }
@@ -379,7 +381,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     if (isUnanswerable(silentSinceMs, unanswerableAfterMs, nowMs, this.#allSubscriptions))
       return UNANSWERABLE;
     if (!this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.hasMissedRemovals))
-      return this.#options.room?.endStatus(nowMs);
+      return this.#options.nameQuota?.endStatus(nowMs);
     const message = 'the client did not read removals that the gateway has dropped: reconnect';
     return { code: STATUS_CODE.resourceExhausted, message };
   }
@@ -435,11 +437,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#claims.handleClaimed(subscriptions, name);
   }
 
-  handleClaimGone(claim: Doubt): void {
+  handleClaimGone(claim: ClaimedName): void {
     this.#claims?.handleGone(claim);
   }
 
-  handleDoubt(doubt: Doubt): void {
+  handleDoubt(doubt: ClaimedName): void {
     this.#claims?.handleDoubt(doubt);
     this.handleReady();
   }
@@ -467,7 +469,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   // ---- responses ----------------------------------------------------------------------------
 
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
-  poll(nowMs: number): EncodedResponse | undefined {
+  takeResponse(nowMs: number): EncodedResponse | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
     // A response between two portions could contradict the names and versions that are left.
@@ -479,7 +481,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       // This poll serves what they reported.
       this.#ready = false;
     }
-    if (this.#retries) this.#sendRefusedAgain(this.#retries, nowMs);
+    if (this.#retries) this.#sendRejectedAgain(this.#retries, nowMs);
     const errors = this.#pollErrors(nowMs);
     if (errors) return errors;
     const additions = this.#pollAdditions(nowMs);
@@ -489,7 +491,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return undefined;
   }
 
-  #sendRefusedAgain(retries: NackRetries, nowMs: number): void {
+  #sendRejectedAgain(retries: NackRetries, nowMs: number): void {
     for (const subscriptions of retries.takeDue(nowMs)) {
       subscriptions.sendAgain();
       // This poll serves it.
@@ -504,7 +506,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
   }
 
-  /** The end of a wait: when to call `poll` again if nothing changes before. */
+  /** The end of a wait: when to call `takeResponse` again if nothing changes before. */
   get nextDeadlineMs(): number | undefined {
     return this.#waitUntilMs;
   }

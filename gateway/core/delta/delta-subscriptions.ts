@@ -33,7 +33,7 @@ import {
 } from '../session/holdings.js';
 import {
   isDoubtful,
-  wantedAs,
+  reportedWith,
   type GlobEntry,
   type GlobSubscriber,
   type NameSubscriber,
@@ -45,14 +45,14 @@ import {
   hasNews,
   isBegun,
   isTombstoneDue,
-  leftName,
+  unsubscribedName,
   newGlobSubscription,
   placeOf,
   sentMembersOf,
   tellError,
   type ClustersBehind,
   type GlobSubscription,
-  type LeftName,
+  type UnsubscribedName,
   type NameSubscription,
 } from './subscription.js';
 import { DueChanges } from './due-changes.js';
@@ -142,7 +142,7 @@ export class DeltaSubscriptions
    */
   handleAcknowledged(nonce: string): number | undefined {
     const sentMs = this.unacknowledged.handleAcknowledged(nonce);
-    if (this.unacknowledged.isEmpty) this.#possiblyHeld.forgetLeft();
+    if (this.unacknowledged.isEmpty) this.#possiblyHeld.forgetInFlight();
     return sentMs;
   }
 
@@ -161,7 +161,7 @@ export class DeltaSubscriptions
       return;
     }
     // Unsubscribed and subscribed again before the response: send it once, not twice.
-    this.#due.forgetLeft(name.key);
+    this.#due.forgetUnsubscribed(name.key);
     const known = this.#names.get(name.key);
     // With silent absence, only names that were sent are removed. So remember that the client may
     // hold it, in an unknown version.
@@ -218,10 +218,10 @@ export class DeltaSubscriptions
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this, this.#owner.payer);
       subscription = newGlobSubscription(entry, asked);
       entry.collection.readers.add(subscription);
-      this.#possiblyHeld.takeLeft(glob.key);
+      this.#possiblyHeld.notePossiblyInFlight(glob.key);
       this.subscribed.addGlob(subscription, isListName(this.typeUrl, glob));
     }
-    this.#due.awaitGlob(subscription);
+    this.#due.queueGlob(subscription);
     this.#handleReady();
   }
 
@@ -249,7 +249,7 @@ export class DeltaSubscriptions
 
   /** Number of names and members beside `nameCount` for which a response may still be due. */
   get owedCount(): number {
-    return this.#possiblyHeld.count + this.#due.leftNames.size + this.#due.goneMembers.size;
+    return this.#possiblyHeld.count + this.#due.unsubscribedNames.size + this.#due.goneMembers.size;
   }
 
   unsubscribe(name: ResourceName, nowMs: number): void {
@@ -261,7 +261,7 @@ export class DeltaSubscriptions
       this.#leaveClaims(name.key);
       this.#possiblyHeld.delete(name.key);
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
-        this.#possiblyHeld.noteGlobLeft(name.key);
+        this.#possiblyHeld.noteGlobInFlight(name.key);
       glob.entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(glob.entry, this, 'unsubscribed', nowMs);
       return;
@@ -270,15 +270,15 @@ export class DeltaSubscriptions
     if (!known) return;
     if (known.isClaim) this.#leaveClaim(name.key);
     this.#names.delete(name.key);
-    this.#variants.noteLeft(name);
+    this.#variants.noteUnsubscribed(name);
     this.#due.forgetName(known);
-    const left = leftName(known);
+    const unsubscribed = unsubscribedName(known);
     this.#cache.unsubscribeName(known.entry, this, 'unsubscribed', nowMs);
-    if (!this.unacknowledged.isEmpty && left.isHeld) this.#possiblyHeld.noteLeft(name);
+    if (!this.unacknowledged.isEmpty && unsubscribed.isHeld) this.#possiblyHeld.noteInFlight(name);
     // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
     // it. The same applies to globs.
     if (!this.subscribed.globOf(name)) return;
-    this.#due.noteLeft(name.key, left);
+    this.#due.noteUnsubscribed(name.key, unsubscribed);
     this.#handleReady();
   }
 
@@ -300,7 +300,7 @@ export class DeltaSubscriptions
       this.#cache.unsubscribeName(entry, this, 'disconnected', nowMs);
     for (const glob of this.subscribed.globs.values()) {
       const { entry } = glob;
-      this.#cache.noteLeft(entry, placeOf(glob), nowMs);
+      this.#cache.notePlaceRead(entry, placeOf(glob), nowMs);
       entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     }
@@ -319,13 +319,13 @@ export class DeltaSubscriptions
       if (this.#cache.isUpToDate(glob.entry)) continue;
       this.#possiblyHeld.noteSent(glob.entry.collection.glob.key, sentMembersOf(glob));
       // If the stream ends before the client has the removals, its next stream brings them.
-      this.#cache.noteLeft(glob.entry, placeOf(glob), nowMs);
+      this.#cache.notePlaceRead(glob.entry, placeOf(glob), nowMs);
       glob.entry.collection.readers.delete(glob);
       const entry = this.#cache.renewGlob(glob.entry, this, this.#owner.payer, nowMs);
       Object.assign(glob, newGlobSubscription(entry, glob.asked));
       entry.collection.readers.add(glob);
       this.#due.leavePass(glob);
-      this.#due.awaitGlob(glob);
+      this.#due.queueGlob(glob);
       this.#handleReady();
     }
   }
@@ -367,7 +367,7 @@ export class DeltaSubscriptions
       }
       this.#due.forgetContent(known);
     } else {
-      this.#due.awaitName(known);
+      this.#due.queueName(known);
       this.#due.goneNames.delete(known);
     }
     this.#handleReady();
@@ -421,7 +421,7 @@ export class DeltaSubscriptions
       this.#due.noteShrunk(glob);
       // Other types wait while globs are pending, so mark them only if a response will follow.
       if (hasNews(glob) || this.#possiblyHeld.hasAny(entry.collection.glob.key))
-        this.#due.awaitGlob(glob);
+        this.#due.queueGlob(glob);
     }
     this.#handleReady();
   }
@@ -470,7 +470,7 @@ export class DeltaSubscriptions
   takeAdditions(maxBytes: number, maxGlobs: number): ResponseContent | undefined {
     const sharesMembers = this.subscribed.lists.size > 0;
     const draft = new Draft(maxBytes, this.#owner.limit, this.#variants.areKnown, sharesMembers);
-    for (const left of this.#due.takeLeft()) this.#answerLeft(draft, left);
+    for (const one of this.#due.takeUnsubscribed()) this.#answerUnsubscribed(draft, one);
     const pass = this.#due.beginPass();
     for (const known of pass.names) {
       const next = this.#owner.limit.contentOf(known.entry.state);
@@ -499,7 +499,7 @@ export class DeltaSubscriptions
     const { collection, error } = glob.entry;
     const isOther = collection.proven && !isOldStyle(collection.glob);
     // Envoy would take a removal of another glob for the response to its wildcard: wait.
-    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#due.awaitGlob(glob);
+    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#due.queueGlob(glob);
     else answerEmpty(glob, collection.proven, error, draft);
   }
 
@@ -508,14 +508,14 @@ export class DeltaSubscriptions
     const { state, name } = known.entry;
     if (state.kind === 'present') {
       // It may hold newer content than the disk has.
-      if (content && dutyOf(wantedAs(content), known.held, content.version) === 'wait') return;
+      if (content && dutyOf(reportedWith(content), known.held, content.version) === 'wait') return;
       if (content) this.#answerPresent(draft, known, content);
       else answerWithheld(known, draft);
       known.isClaim = false;
       return;
     }
     if (state.kind === 'waiting') return;
-    if (this.#owner.awaitsWildcard(this.typeUrl)) this.#due.awaitName(known);
+    if (this.#owner.awaitsWildcard(this.typeUrl)) this.#due.queueName(known);
     else if (state.kind === 'error') tellError(known, state.status, draft);
     // The client holds it as a member, and removals of held resources are not sent beside additions.
     else if (this.subscribed.wentAsMember(name)) this.#due.noteGone(known, state.status);
@@ -570,7 +570,7 @@ export class DeltaSubscriptions
    * Unsubscribed as a name, still covered by a glob: resend it, or remove it later if it does not
    * exist.
    */
-  #answerLeft(draft: Draft, { name, asked, isHeld, isGone }: LeftName): void {
+  #answerUnsubscribed(draft: Draft, { name, asked, isHeld, isGone }: UnsubscribedName): void {
     const glob = this.subscribed.globOf(name);
     if (!glob) return;
     const { collection } = glob.entry;
@@ -605,7 +605,7 @@ export class DeltaSubscriptions
       glob.lastErrorCode = undefined;
       // A member subscribed by name too is sent by that subscription, and one unsubscribed by name
       // while this response is sent gets its own response: never twice in one response.
-      if (this.#names.has(member.key) || this.#due.leftNames.has(member.key)) continue;
+      if (this.#names.has(member.key) || this.#due.unsubscribedNames.has(member.key)) continue;
       const held = possibly?.get(member.key)?.held ?? NOT_HELD;
       possibly?.delete(member.key);
       if (!projection) continue;

@@ -11,12 +11,12 @@ import {
   passOf,
   type GlobSubscription,
   type GoneMember,
-  type LeftName,
+  type UnsubscribedName,
   type NameSubscription,
   type Pass,
 } from './subscription.js';
 
-const NO_NAMES: readonly LeftName[] = [];
+const NO_NAMES: readonly UnsubscribedName[] = [];
 
 export class DueChanges {
   // Names to process, in two collections because removals go last.
@@ -28,7 +28,7 @@ export class DueChanges {
   #globs: Set<GlobSubscription> = noSet();
   /** A client may have thousands of globs. */
   #shrunkGlobs: Set<GlobSubscription> = noSet();
-  #leftNames: Map<string, LeftName> = noMap();
+  #unsubscribedNames: Map<string, UnsubscribedName> = noMap();
   /** The response being sent in chunks; undefined between responses. */
   #pass: Pass | undefined;
 
@@ -53,8 +53,8 @@ export class DueChanges {
   }
 
   /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
-  get leftNames(): ReadonlyMap<string, LeftName> {
-    return this.#leftNames;
+  get unsubscribedNames(): ReadonlyMap<string, UnsubscribedName> {
+    return this.#unsubscribedNames;
   }
 
   get isMidPass(): boolean {
@@ -66,7 +66,7 @@ export class DueChanges {
       this.#names.size > 0 ||
       this.#globs.size > 0 ||
       this.#pass !== undefined ||
-      this.#leftNames.size > 0
+      this.#unsubscribedNames.size > 0
     );
   }
 
@@ -76,11 +76,11 @@ export class DueChanges {
     return false;
   }
 
-  awaitName(known: NameSubscription): void {
+  queueName(known: NameSubscription): void {
     this.#names = ownSet(this.#names).add(known);
   }
 
-  awaitGlob(glob: GlobSubscription): void {
+  queueGlob(glob: GlobSubscription): void {
     this.#globs = ownSet(this.#globs).add(glob);
     this.noteShrunk(glob);
   }
@@ -98,13 +98,13 @@ export class DueChanges {
     this.#goneMembers = ownMap(this.#goneMembers).set(key, { asked, glob });
   }
 
-  noteLeft(key: string, left: LeftName): void {
-    this.#leftNames = ownMap(this.#leftNames).set(key, left);
+  noteUnsubscribed(key: string, unsubscribed: UnsubscribedName): void {
+    this.#unsubscribedNames = ownMap(this.#unsubscribedNames).set(key, unsubscribed);
   }
 
   /** The name is subscribed again. */
-  forgetLeft(key: string): void {
-    this.#leftNames.delete(key);
+  forgetUnsubscribed(key: string): void {
+    this.#unsubscribedNames.delete(key);
   }
 
   /** It is to be removed, or was unsubscribed: nothing is sent for it. */
@@ -129,12 +129,12 @@ export class DueChanges {
     this.#pass?.globs.delete(glob);
   }
 
-  /** The left names that are still to be answered; none while a response is being sent. */
-  takeLeft(): Iterable<LeftName> {
-    if (this.#pass || this.#leftNames.size === 0) return NO_NAMES;
-    const left = this.#leftNames.values();
-    this.#leftNames = noMap();
-    return left;
+  /** The unsubscribed names that are still to be answered; none while a response is being sent. */
+  takeUnsubscribed(): Iterable<UnsubscribedName> {
+    if (this.#pass || this.#unsubscribedNames.size === 0) return NO_NAMES;
+    const names = this.#unsubscribedNames.values();
+    this.#unsubscribedNames = noMap();
+    return names;
   }
 
   /** The response being sent, or a new one with all that is due. */

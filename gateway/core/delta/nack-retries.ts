@@ -21,7 +21,7 @@ interface Retry {
 export class NackRetries {
   readonly #retries = new Map<DeltaSubscriptions, Retry>();
 
-  noteRefused(subscriptions: DeltaSubscriptions, nowMs: number): void {
+  noteRejected(subscriptions: DeltaSubscriptions, nowMs: number): void {
     const former = this.#retries.get(subscriptions);
     const growth = former?.isSent ? 2 : 1;
     const delayMs = Math.min(MAX_RETRY_MS, growth * (former?.delayMs ?? FIRST_RETRY_MS));

@@ -54,17 +54,20 @@ export class ResumedVersions {
    * Notes the versions of members whose glob or list the request subscribes to. Versions of other
    * members are ignored.
    *
-   * A client may hold more members than it may request names: the versions beyond the room are left out, as if it had not brought
+   * A client may hold more members than it may request names: the versions beyond `mostVersions` are left out, as if it had not brought
    * them. It is then sent these members again.
    *
    * @param isPortionOver asked before each version; if so, the iterator stops until the next portion
-   * @param room how many versions the session may note. A count
+   * @param mostVersions how many versions the session may note. A count
    * @returns how many were left out
    */
   *noteMembers(
     table: SubscriptionTable,
     names: NameReader,
-    { isPortionOver, room }: { readonly isPortionOver: () => boolean; readonly room: number },
+    {
+      isPortionOver,
+      mostVersions,
+    }: { readonly isPortionOver: () => boolean; readonly mostVersions: number },
   ): Generator<void, number> {
     const { typeUrl, initialVersions, subscribe, locators } = this.#request;
     if (initialVersions.size === 0) return 0;
@@ -80,7 +83,7 @@ export class ResumedVersions {
       const owner =
         ownerOfMember(globs, text) ?? this.#ownerOf(names.read(typeUrl, text), table, lists);
       if (!owner) continue;
-      if (noted++ >= room) leftOut++;
+      if (noted++ >= mostVersions) leftOut++;
       else owner.subscriptions.noteClaim(owner.collectionKey, owner.key, this.#heldOf(version));
     }
     return leftOut;

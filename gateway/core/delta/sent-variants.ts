@@ -55,7 +55,7 @@ export class SentVariants {
     this.#asked.add(name);
   }
 
-  noteLeft(name: ResourceName): void {
+  noteUnsubscribed(name: ResourceName): void {
     if (this.#areKnown) this.#asked.delete(name);
   }
 

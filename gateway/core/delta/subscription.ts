@@ -112,7 +112,7 @@ export function sentMembersOf(glob: GlobSubscription): readonly string[] {
 }
 
 /** A name that the client unsubscribed while a glob still covers it. */
-export interface LeftName {
+export interface UnsubscribedName {
   readonly name: ResourceName;
   readonly asked: string;
   /** It was sent to the client, and not removed since. */
@@ -122,7 +122,7 @@ export interface LeftName {
 }
 
 /** Call it before the name is unsubscribed, while its state is known. */
-export function leftName({ asked, entry, held }: NameSubscription): LeftName {
+export function unsubscribedName({ asked, entry, held }: NameSubscription): UnsubscribedName {
   const { name, state } = entry;
   return { name, asked, isHeld: held !== NOT_HELD, isGone: state.kind === 'absent' };
 }

@@ -1,5 +1,5 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
-import type { ClaimingSubscriptions, Doubt } from './claims.js';
+import type { ClaimingSubscriptions, ClaimedName } from './claims.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import type { MessageLimit } from '../session/message-limit.js';
 import type { NamePayer } from '../quotas/stream-names.js';
@@ -24,12 +24,12 @@ export interface SubscriptionsOwner {
   /** The client claims to hold one more name of these subscriptions. */
   handleClaimed(subscriptions: ClaimingSubscriptions, name: ResourceName): void;
   /** A name that the client claims is gone without doubt (its removal was observed, or it has a reason), or the client gave it up. */
-  handleClaimGone(claim: Doubt): void;
+  handleClaimGone(claim: ClaimedName): void;
   /**
    * A name that the client claims seems not to exist. `settleDoubt` follows once the deletion guard
    * has judged it.
    */
-  handleDoubt(doubt: Doubt): void;
+  handleDoubt(doubt: ClaimedName): void;
   /**
    * Does a wildcard of this type still wait for its first response? Until then the client must not
    * get a response without resources: Envoy would take it for the response to the wildcard.

@@ -8,7 +8,7 @@ import { matchingRule, type JwtClaims, type Requester } from '../rights/requeste
 import type { PeerLimits } from './limits.js';
 import type { PeerAccount, Quotas } from './quotas.js';
 
-/** A client that has proved its identity. */
+/** A client that authentication let pass; it may be anonymous. */
 export interface KnownClient {
   readonly requester: Requester;
   /** Of its token, if it is known by one. */

@@ -57,7 +57,7 @@ export class FirstSyncs<Stream> {
 
   #nextOf(waiting: Waiting<Stream>, nowMs: number): Stream | undefined {
     for (const [account, ofPeer] of waiting) {
-      const scope = account.refusal('first_syncs');
+      const scope = account.exhaustedScope('first_syncs');
       if (scope === 'global') return undefined;
       const [first] = scope === undefined ? ofPeer : [];
       if (!first) continue;

@@ -49,7 +49,7 @@ export class Quotas {
   readonly #used = none();
   readonly #peers = new Map<string, PeerAccount>();
   readonly #onRefused: (refusal: QuotaRefusal) => void;
-  /** The responses that count for a peer because clients do not read them. */
+  /** What counts once for several clients that wait for it or do not read it. */
   readonly #shared = new WeakMap<object, Shared>();
   #isShort = false;
 
@@ -113,7 +113,7 @@ export class Quotas {
    *
    * @param isUsed whether a node group is in use
    */
-  sweep(nowMs: number, isUsed: (scope: string) => boolean): void {
+  sweep(nowMs: number, isUsed: (nodeGroup: string) => boolean): void {
     for (const [key, account] of this.#peers) {
       if (account.isIdle(nowMs, isUsed)) this.#peers.delete(key);
     }
@@ -162,7 +162,7 @@ export class PeerAccount {
   readonly #quotas: Quotas;
   readonly #held = none();
   /** The node groups that the peer entered first. */
-  readonly #scopes = new Set<string>();
+  readonly #nodeGroups = new Set<string>();
 
   constructor(key: string, limits: PeerLimits, quotas: Quotas) {
     this.key = key;
@@ -198,7 +198,7 @@ export class PeerAccount {
   }
 
   /** @returns why the peer gets no more; undefined: it may take one more */
-  refusal(quota: Quota): QuotaScope | undefined {
+  exhaustedScope(quota: Quota): QuotaScope | undefined {
     const { isShort, limits } = this.#quotas;
     if (isShort && !GO_ON_WHEN_SHORT.has(quota)) return 'memory';
     if (this.#quotas.used(quota) >= limits.global[quota]) return 'global';
@@ -216,7 +216,7 @@ export class PeerAccount {
 
   /** Asks, and reports a refusal. @returns the status of the refusal; undefined: it may take one more */
   ask(quota: Quota): RpcStatus | undefined {
-    const scope = this.refusal(quota);
+    const scope = this.exhaustedScope(quota);
     if (scope === undefined) return undefined;
     this.#quotas.noteRefused({ quota, scope, peer: this.key });
     const isOwn = scope === 'peer' && this.#isAtOwnLimit(quota);
@@ -270,7 +270,7 @@ export class PeerAccount {
 
   /** Would the peer now get more, with some room to spare? */
   hasRoomAgain(quota: Quota): boolean {
-    if (this.refusal(quota) !== undefined) return false;
+    if (this.exhaustedScope(quota) !== undefined) return false;
     const isFreeAtPeer = this.fullness(quota) < ROOM_AGAIN;
     return isFreeAtPeer && this.#quotas.fullness(quota) < ROOM_AGAIN;
   }
@@ -282,27 +282,27 @@ export class PeerAccount {
    * @param isUsed whether a node group is in use; groups that are not are given back
    * @returns why it may not enter
    */
-  enterGroup(scope: string, isUsed: (scope: string) => boolean): RpcStatus | undefined {
-    if (this.#scopes.has(scope)) return undefined;
+  enterGroup(nodeGroup: string, isUsed: (nodeGroup: string) => boolean): RpcStatus | undefined {
+    if (this.#nodeGroups.has(nodeGroup)) return undefined;
     // Not at each group: the first look at 5,000 groups of one peer would take 12 million steps.
-    if (this.refusal('node_groups') !== undefined) this.#leaveUnused(isUsed);
+    if (this.exhaustedScope('node_groups') !== undefined) this.#leaveUnused(isUsed);
     const refused = this.ask('node_groups');
     if (refused) return refused;
-    this.#scopes.add(scope);
+    this.#nodeGroups.add(nodeGroup);
     this.change('node_groups', 1);
     return undefined;
   }
 
-  #leaveUnused(isUsed: (scope: string) => boolean): void {
-    for (const scope of this.#scopes) {
-      if (isUsed(scope)) continue;
-      this.#scopes.delete(scope);
+  #leaveUnused(isUsed: (nodeGroup: string) => boolean): void {
+    for (const nodeGroup of this.#nodeGroups) {
+      if (isUsed(nodeGroup)) continue;
+      this.#nodeGroups.delete(nodeGroup);
       this.change('node_groups', -1);
     }
   }
 
   /** @param isUsed as for `enterGroup` */
-  isIdle(nowMs: number, isUsed: (scope: string) => boolean): boolean {
+  isIdle(nowMs: number, isUsed: (nodeGroup: string) => boolean): boolean {
     this.#leaveUnused(isUsed);
     return QUOTAS.every((quota) => this.#held[quota] === 0) && this.rate.fullness(nowMs) === 0;
   }

@@ -40,7 +40,7 @@ export class StreamNames implements NamePayer {
    * @param leaving called if there is no room: how many names the request drops, which then no longer count
    * @returns why the client may not subscribe to one more name; undefined: it may
    */
-  ask(isWatched: boolean, nowMs: number, leaving: () => number = () => 0): RpcStatus | undefined {
+  take(isWatched: boolean, nowMs: number, leaving: () => number = () => 0): RpcStatus | undefined {
     let status = this.#refusal(isWatched);
     const left = status ? leaving() : 0;
     if (left > 0) {
@@ -68,8 +68,8 @@ export class StreamNames implements NamePayer {
    * @param types how many the stream has
    * @returns why it may not have one more; undefined: it may
    */
-  askForType(types: number, nowMs: number): RpcStatus | undefined {
-    return types < FREE_TYPES ? undefined : this.ask(true, nowMs);
+  takeType(types: number, nowMs: number): RpcStatus | undefined {
+    return types < FREE_TYPES ? undefined : this.take(true, nowMs);
   }
 
   /** The number of names or types of the stream changed. */

@@ -17,7 +17,7 @@ import type { ClientPast, CollectionPlace } from './past-collections.js';
 import { GRANTED, type Judge, type Verdict } from './rights.js';
 
 export type RefusedNameEvent = Extract<SessionEvent, { kind: 'refused_name' }>;
-type Denial = Extract<Verdict, { kind: 'denied' }>;
+type DeniedVerdict = Extract<Verdict, { kind: 'denied' }>;
 type Entry = NameEntry | GlobEntry;
 
 export class GrantedCache {
@@ -126,11 +126,11 @@ export class GrantedCache {
   }
 
   /** Notes how far the client read the collection: its next stream may not name the members. */
-  noteLeft({ typeUrl, denial }: GlobEntry, place: CollectionPlace, nowMs: number): void {
+  notePlaceRead({ typeUrl, denial }: GlobEntry, place: CollectionPlace, nowMs: number): void {
     if (!denial) this.#past()?.note(typeUrl, place, nowMs);
   }
 
-  #tell(typeUrl: string, name: ResourceName, { status }: Denial): void {
+  #tell(typeUrl: string, name: ResourceName, { status }: DeniedVerdict): void {
     const reason = status.message;
     this.#onDenied({ kind: 'refused_name', typeUrl, name: wireText(name.key), reason });
   }
@@ -189,7 +189,7 @@ export class GrantedCache {
   }
 }
 
-function deniedName(typeUrl: string, name: ResourceName, denial: Denial): NameEntry {
+function deniedName(typeUrl: string, name: ResourceName, denial: DeniedVerdict): NameEntry {
   const { status, isHidden } = denial;
   // `wasHeld`: the absence is certain, also without a reason.
   const state = { kind: 'absent' as const, wasHeld: true, ...(isHidden ? {} : { status }) };
@@ -200,7 +200,7 @@ function deniedName(typeUrl: string, name: ResourceName, denial: Denial): NameEn
 function deniedGlob(
   typeUrl: string,
   glob: ResourceName,
-  denial: Denial,
+  denial: DeniedVerdict,
   held: readonly string[],
 ): GlobEntry {
   const limits = { tombstonesPerCollection: held.length, tombstoneMaxAgeMs: Infinity };

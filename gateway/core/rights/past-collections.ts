@@ -1,7 +1,7 @@
 /**
  * What clients held of collections when their streams ended. Envoy does not mention the members of a glob
- * when it resumes. If its right to the glob ended meanwhile, it would keep them: only the gateway can tell
- * which names it has to remove. The gateway tells a client only names that it was sent itself.
+ * when it resumes. If Envoy lost its right to the glob meanwhile, Envoy would keep the members: only the gateway can tell
+ * which names Envoy has to remove. The gateway tells a client only names that it was sent itself.
  *
  * One entry for each client and collection, whatever its size. Entries refer to the collections of the cache,
  * so they know nothing that the cache has forgotten.

@@ -9,7 +9,7 @@
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../../../authorities/index.js';
-import type { Wanted } from '../cache/entries.js';
+import type { Reported } from '../cache/entries.js';
 
 /** The client does not hold the resource, or it is to be sent whatever the client holds. */
 export const NOT_HELD = { held: 'no' } as const;
@@ -25,7 +25,7 @@ export type HeldKind = 'no' | 'maybe' | 'other' | 'this';
 export type Duty = 'send' | 'remove' | 'deny' | 'wait' | 'nothing';
 
 /** docs/SPEC.md, "What a client is sent". */
-export const DUTIES: Readonly<Record<Wanted, Readonly<Record<HeldKind, Duty>>>> = {
+export const DUTIES: Readonly<Record<Reported, Readonly<Record<HeldKind, Duty>>>> = {
   present: { no: 'send', maybe: 'send', other: 'send', this: 'nothing' },
   restored: { no: 'send', maybe: 'send', other: 'wait', this: 'nothing' },
   absent: { no: 'deny', maybe: 'remove', other: 'remove', this: 'remove' },
@@ -33,7 +33,7 @@ export const DUTIES: Readonly<Record<Wanted, Readonly<Record<HeldKind, Duty>>>> 
 };
 
 /** @param version the version that the sources have, as the client would be sent it */
-export function dutyOf(wanted: Wanted, held: Held, version?: string): Duty {
+export function dutyOf(wanted: Reported, held: Held, version?: string): Duty {
   return DUTIES[wanted][heldKindOf(held, version)];
 }
 
@@ -75,12 +75,12 @@ export class PossiblyHeld {
    * Names unsubscribed while a response was in flight that may contain them; value: their
    * collection key.
    */
-  #left: Map<string, string> = noMap();
+  #namesInFlight: Map<string, string> = noMap();
   /**
    * Globs unsubscribed in the same way. A glob is kept only if members of it were sent: otherwise a
    * client could grow this set by subscribing and unsubscribing without an ACK.
    */
-  #leftGlobs: Set<string> = noSet();
+  #globsInFlight: Set<string> = noSet();
 
   get count(): number {
     let count = 0;
@@ -136,28 +136,28 @@ export class PossiblyHeld {
   }
 
   /** The client unsubscribed a name that it holds, or that is in flight. */
-  noteLeft(name: ResourceName): void {
-    this.#left = ownMap(this.#left).set(name.key, globKeyOf(name));
+  noteInFlight(name: ResourceName): void {
+    this.#namesInFlight = ownMap(this.#namesInFlight).set(name.key, globKeyOf(name));
   }
 
-  noteGlobLeft(globKey: string): void {
-    this.#leftGlobs = ownSet(this.#leftGlobs).add(globKey);
+  noteGlobInFlight(globKey: string): void {
+    this.#globsInFlight = ownSet(this.#globsInFlight).add(globKey);
   }
 
   /**
    * May the client still receive this name? True if it, or its glob, was unsubscribed in flight.
    */
   isOnItsWay(name: ResourceName): boolean {
-    if (this.#left.size + this.#leftGlobs.size === 0) return false;
-    return this.#left.has(name.key) || this.#leftGlobs.has(globKeyOf(name));
+    if (this.#namesInFlight.size + this.#globsInFlight.size === 0) return false;
+    return this.#namesInFlight.has(name.key) || this.#globsInFlight.has(globKeyOf(name));
   }
 
   /**
    * The client subscribes to the collection. In-flight names that were just unsubscribed count as
    * possibly held members.
    */
-  takeLeft(collectionKey: string): void {
-    for (const [key, collection] of this.#left) {
+  notePossiblyInFlight(collectionKey: string): void {
+    for (const [key, collection] of this.#namesInFlight) {
       if (collection === collectionKey) {
         this.note(collectionKey, key, { held: MAYBE_HELD, isClaim: false });
       }
@@ -165,8 +165,8 @@ export class PossiblyHeld {
   }
 
   /** Every response is acknowledged: nothing is in flight any more. */
-  forgetLeft(): void {
-    this.#left = noMap();
-    this.#leftGlobs = noSet();
+  forgetInFlight(): void {
+    this.#namesInFlight = noMap();
+    this.#globsInFlight = noSet();
   }
 }

@@ -23,7 +23,7 @@ export interface StreamSessionOptions {
   readonly cache: ResourceCache;
   readonly maxNames: number;
   /** The quotas of the client's peer; default: none. */
-  readonly room?: StreamNames | undefined;
+  readonly nameQuota?: StreamNames | undefined;
   /** Larger responses are split at about this size; a set of listeners or clusters (state of the world) is not. */
   readonly chunkBytes: number;
   /**
@@ -93,8 +93,8 @@ export interface StreamSession<Request> {
   /** The rules for clients, or what they say of this client, changed. */
   handleRightsChanged(): void;
   /** The next response, or undefined until something changes or `nextDeadlineMs`. */
-  poll(nowMs: number): EncodedResponse | undefined;
-  /** The end of a wait: when to call `poll` again if nothing changes before. */
+  takeResponse(nowMs: number): EncodedResponse | undefined;
+  /** The end of a wait: when to call `takeResponse` again if nothing changes before. */
   readonly nextDeadlineMs: number | undefined;
   /** Events since the last call. */
   takeEvents(): readonly SessionEvent[];

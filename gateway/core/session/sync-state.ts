@@ -20,24 +20,24 @@ export interface SyncFacts {
   readonly removalsSinceMs: number | undefined;
 }
 
-/** The last refused response of one type; `acceptedAtMs`: the client accepted a later one. */
-export interface Refusal {
+/** The last rejected response of one type; `acceptedAtMs`: the client accepted a later one. */
+export interface Rejection {
   readonly atMs: number;
   readonly detail: { readonly message: string };
   readonly acceptedAtMs?: number;
 }
 
 /**
- * @param refusal absent: the client refused nothing
+ * @param rejection absent: the client rejected nothing
  * @param acknowledges false for a client that polls: it acknowledges only with its next poll
  */
 export function syncStateOf(
   { wasSent, inFlightSinceMs, waitingSinceMs, removalsSinceMs }: SyncFacts,
-  refusal: Refusal | undefined,
+  rejection: Rejection | undefined,
   acknowledges = true,
 ): SyncState {
-  if (refusal && refusal.acceptedAtMs === undefined) {
-    return { kind: 'NACK', sinceMs: refusal.atMs, reason: refusal.detail.message };
+  if (rejection && rejection.acceptedAtMs === undefined) {
+    return { kind: 'NACK', sinceMs: rejection.atMs, reason: rejection.detail.message };
   }
   if (!wasSent) return { kind: 'NOT SENT' };
   const sinceMs = Math.min(

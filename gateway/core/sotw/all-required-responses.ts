@@ -1,5 +1,5 @@
 /**
- * Listeners, clusters, scoped routes and collections of unknown types of a state-of-the-world client. If a response
+ * Listeners, clusters, scoped routes and collections of unsettled types of a state-of-the-world client. If a response
  * of these lacks a resource, the client deletes it at once, with all traffic that needs it. So each response has the
  * whole set, and the gateway sends none while it does not know the set (invariant 19).
  */
@@ -13,7 +13,7 @@ import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
 import { placeholderCluster } from './placeholder.js';
 import { dutyOf, MAYBE_HELD } from '../session/holdings.js';
-import { isDoubtful, isKnown, isStuck, isUnreachable, wantedOf } from '../cache/entries.js';
+import { isDoubtful, isKnown, isStuck, isUnreachable, reportedOf } from '../cache/entries.js';
 import { isIncluded, wholeContentOf } from './set-draft.js';
 import type { Sample, FirstSet, SetLoss } from './set-losses.js';
 import {
@@ -40,7 +40,7 @@ const COUNT = /\.(\d+)$/;
 
 export class AllRequiredResponses implements Responses, FirstSet {
   readonly isWhole = true;
-  readonly #of: SotwSubscriptions;
+  readonly #subscriptions: SotwSubscriptions;
   readonly #isCluster: boolean;
   readonly #placeholderAfterMs: number | undefined;
   /**
@@ -77,7 +77,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * a placeholder; undefined: never
    */
   constructor(of: SotwSubscriptions, placeholderAfterMs: number | undefined) {
-    this.#of = of;
+    this.#subscriptions = of;
     this.#mayHoldMore = of.isResuming;
     this.#isCluster = of.typeUrl === TYPE_URL.cluster;
     this.#placeholderAfterMs = this.#isCluster ? placeholderAfterMs : undefined;
@@ -91,7 +91,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined {
-    if (this.#of.unknown.size > 0) return this.#unknownUntilMs(nowMs);
+    if (this.#subscriptions.unsettled.size > 0) return this.#unsettledUntilMs(nowMs);
     if (!this.#hasContent(isRelease) && this.#asksUnknown) return Infinity;
     return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs
       ? this.heldUntilMs
@@ -102,10 +102,13 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * For a client that brought a version, the set waits until each unknown name is answered or replaced: the client deletes each
    * resource that the set lacks. A client without a version may be new, so its set waits only briefly.
    */
-  #unknownUntilMs(nowMs: number): number | undefined {
-    if (this.#of.isResuming) return this.#replacedUntilMs(nowMs);
-    const untilMs = this.#of.createdAtMs + FIRST_ANSWER_WAIT_MS;
-    if (nowMs < untilMs && [...this.#of.unknown].some(({ entry }) => !isUnreachable(entry)))
+  #unsettledUntilMs(nowMs: number): number | undefined {
+    if (this.#subscriptions.isResuming) return this.#replacedUntilMs(nowMs);
+    const untilMs = this.#subscriptions.createdAtMs + FIRST_ANSWER_WAIT_MS;
+    if (
+      nowMs < untilMs &&
+      [...this.#subscriptions.unsettled].some(({ entry }) => !isUnreachable(entry))
+    )
       return untilMs;
     return this.#hasContent(false) ? undefined : Infinity;
   }
@@ -118,17 +121,17 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * @returns Infinity: something is unknown that was not replaced
    */
   #replacedUntilMs(nowMs: number): number | undefined {
-    const { added, unknown } = this.#of;
+    const { added, unsettled } = this.#subscriptions;
     if (added.size === 0) return Infinity;
     const askedMs = new Map<string, number>();
     for (const { entry, sinceMs } of added) {
       const { authority } = entry.name;
       const isFirst = sinceMs < (askedMs.get(authority) ?? Infinity);
-      if (isFirst && this.#of.isPresent(entry)) askedMs.set(authority, sinceMs);
+      if (isFirst && this.#subscriptions.isPresent(entry)) askedMs.set(authority, sinceMs);
     }
     let untilMs = 0;
-    for (const { entry } of unknown) {
-      if ('collection' in entry || !this.#of.isSilent(entry)) return Infinity;
+    for (const { entry } of unsettled) {
+      if ('collection' in entry || !this.#subscriptions.isSilent(entry)) return Infinity;
       const replacedMs = askedMs.get(entry.name.authority) ?? Infinity;
       untilMs = Math.max(untilMs, replacedMs + FIRST_ANSWER_WAIT_MS);
     }
@@ -140,8 +143,9 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * none is sent until then.
    */
   get #asksUnknown(): boolean {
-    for (const { entry } of this.#of.names.values()) if (!isKnown(entry.state)) return true;
-    for (const { entry } of this.#of.globs.values()) {
+    for (const { entry } of this.#subscriptions.names.values())
+      if (!isKnown(entry.state)) return true;
+    for (const { entry } of this.#subscriptions.globs.values()) {
       if (!entry.collection.complete || entry.collection.isDoubted) return true;
     }
     return false;
@@ -153,11 +157,11 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * @param isRelease the set drops removed resources
    */
   #hasContent(isRelease: boolean): boolean {
-    for (const known of this.#of.names.values()) {
+    for (const known of this.#subscriptions.names.values()) {
       const held = isRelease && this.#gone.has(known) ? undefined : known.sent;
       if (held ?? known.placeholder ?? known.entry.state.kind === 'present') return true;
     }
-    for (const { entry, included, lingering } of this.#of.globs.values()) {
+    for (const { entry, included, lingering } of this.#subscriptions.globs.values()) {
       const { complete, isDoubted, members } = entry.collection;
       const stays = lingering.size > 0 && !(isRelease && included);
       if (stays || (complete && !isDoubted && members.size > 0)) return true;
@@ -170,10 +174,15 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * the set was sent.
    */
   get losses(): readonly SetLoss[] {
-    if (!this.#of.isResuming || this.#hasSpoken || this.#of.unknown.size > 0) return [];
-    const { typeUrl } = this.#of;
+    if (
+      !this.#subscriptions.isResuming ||
+      this.#hasSpoken ||
+      this.#subscriptions.unsettled.size > 0
+    )
+      return [];
+    const { typeUrl } = this.#subscriptions;
     const losses: SetLoss[] = [];
-    for (const { entry } of this.#of.names.values()) {
+    for (const { entry } of this.#subscriptions.names.values()) {
       const { name: sample, state } = entry;
       losses.push({ typeUrl, sample, held: 1, lost: isDoubtful(state) ? 1 : 0 });
     }
@@ -187,8 +196,8 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * has seen, and judged, each removal since.
    */
   #lossesOfGlobs(): readonly SetLoss[] {
-    const { typeUrl, resumedVersion } = this.#of;
-    const entries = [...this.#of.globs.values()].map(({ entry }) => entry);
+    const { typeUrl, resumedVersion } = this.#subscriptions;
+    const entries = [...this.#subscriptions.globs.values()].map(({ entry }) => entry);
     // The version counts the members of a collection that the client may no longer ask for.
     if (entries.some(({ denial }) => denial)) return [];
     const globs = entries.map(({ collection }) => collection);
@@ -196,10 +205,10 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
     // A name without content may never have had any, so it may not be one of them (seed 12159). A member that is subscribed by
     // its name too counts once (seed 25423).
-    const named = [...this.#of.names.values()].filter(
+    const named = [...this.#subscriptions.names.values()].filter(
       ({ entry: { name, state } }) =>
         // A doubtful one is a loss of its own.
-        (state.kind === 'present' || isDoubtful(state)) && !this.#of.coveringOf(name),
+        (state.kind === 'present' || isDoubtful(state)) && !this.#subscriptions.coveringOf(name),
     );
     // The version of another server contains no number.
     const held = this.#claimed === undefined ? size + 1 : this.#claimed - named.length;
@@ -216,18 +225,18 @@ export class AllRequiredResponses implements Responses, FirstSet {
 
   /** Only a collection can bring clusters that the client did not name, so only then do routes wait for the set. */
   holdsFirstSet(nowMs: number): boolean {
-    if (this.#of.globs.size === 0) return false;
+    if (this.#subscriptions.globs.size === 0) return false;
     return this.isUndecided || nowMs < (this.heldUntilMs ?? -Infinity);
   }
 
   get guardedUntilMs(): number | undefined {
-    return this.isGuarded && this.#of.globs.size > 0 ? this.heldUntilMs : undefined;
+    return this.isGuarded && this.#subscriptions.globs.size > 0 ? this.heldUntilMs : undefined;
   }
 
   /** May the client hold resources that no source has answered yet? */
   get isUndecided(): boolean {
-    if (!this.#of.isResuming || this.#hasSpoken) return false;
-    return [...this.#of.unknown].some(({ entry }) => mayStillBeAnswered(entry));
+    if (!this.#subscriptions.isResuming || this.#hasSpoken) return false;
+    return [...this.#subscriptions.unsettled].some(({ entry }) => mayStillBeAnswered(entry));
   }
 
   /**
@@ -235,37 +244,39 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * back names of them for all clients. Empty while a source may still answer another one.
    */
   get doubted(): readonly Sample[] {
-    if (!this.#of.isResuming || this.#hasSpoken) return [];
+    if (!this.#subscriptions.isResuming || this.#hasSpoken) return [];
     const doubted: Sample[] = [];
-    for (const { entry } of this.#of.unknown) {
+    for (const { entry } of this.#subscriptions.unsettled) {
       if (isUnreachable(entry)) continue;
       if (!('collection' in entry) || !entry.collection.isDoubted) return [];
-      doubted.push({ typeUrl: this.#of.typeUrl, sample: entry.collection.glob });
+      doubted.push({ typeUrl: this.#subscriptions.typeUrl, sample: entry.collection.glob });
     }
     return doubted;
   }
 
   /** What a source has answered. */
-  get known(): readonly Sample[] {
-    const { names, globs, unknown } = this.#of;
+  get answered(): readonly Sample[] {
+    const { names, globs, unsettled } = this.#subscriptions;
     const all = [...names.values(), ...globs.values()];
-    return all.filter((one) => !unknown.has(one)).map((one) => this.#sampleOf(one));
+    return all.filter((one) => !unsettled.has(one)).map((one) => this.#sampleOf(one));
   }
 
   /** Unknown names and collections whose sources are unreachable. */
   get unreachable(): readonly Sample[] {
-    const unreachable = [...this.#of.unknown].filter(({ entry }) => isUnreachable(entry));
+    const unreachable = [...this.#subscriptions.unsettled].filter(({ entry }) =>
+      isUnreachable(entry),
+    );
     return unreachable.map((one) => this.#sampleOf(one));
   }
 
   #sampleOf({ entry }: SotwName | SotwGlob): Sample {
     const sample = 'collection' in entry ? entry.collection.glob : entry.name;
-    return { typeUrl: this.#of.typeUrl, sample };
+    return { typeUrl: this.#subscriptions.typeUrl, sample };
   }
 
   get hasRemovals(): boolean {
     if (this.#gone.size > 0) return true;
-    return [...this.#of.globs.values()].some(({ entry, included, lingering }) => {
+    return [...this.#subscriptions.globs.values()].some(({ entry, included, lingering }) => {
       if (!included) return false;
       for (const key of lingering.keys()) if (!entry.collection.member(key)) return true;
       return false;
@@ -273,7 +284,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   handleMemberGone(glob: SotwGlob, gone: Member): void {
-    const held = this.#of.limit.admit(gone.projection);
+    const held = this.#subscriptions.limit.admit(gone.projection);
     if (!held || gone.joinedSeq > glob.sentSeq) return;
     glob.lingering.set(gone.key, { projection: held, wasSent: gone.seq <= glob.sentSeq });
   }
@@ -286,9 +297,9 @@ export class AllRequiredResponses implements Responses, FirstSet {
     // From now on its glob covers it. Until the glob is sent, the client keeps the resource.
     const { entry, sent: projection, hadContent, held } = known;
     const { name } = entry;
-    if (!projection || !hadContent || this.#of.coveringOf(name)?.glob.included) return;
+    if (!projection || !hadContent || this.#subscriptions.coveringOf(name)?.glob.included) return;
     const wasSent = held !== MAYBE_HELD;
-    this.#of.heirOf(name)?.lingering.set(name.key, { projection, wasSent });
+    this.#subscriptions.heirOf(name)?.lingering.set(name.key, { projection, wasSent });
   }
 
   /**
@@ -296,15 +307,16 @@ export class AllRequiredResponses implements Responses, FirstSet {
    * them.
    */
   handleGlobLeft({ entry, sentSeq, lingering }: SotwGlob): void {
-    if (this.#of.globs.size === 0) return;
+    if (this.#subscriptions.globs.size === 0) return;
     for (const { key, projection, seq, joinedSeq } of entry.collection.members.since(LOG_START)) {
-      const held = joinedSeq <= sentSeq ? this.#of.limit.admit(projection) : undefined;
+      const held = joinedSeq <= sentSeq ? this.#subscriptions.limit.admit(projection) : undefined;
       if (held) lingering.set(key, { projection: held, wasSent: seq <= sentSeq });
     }
     for (const [key, one] of lingering) {
       const { name } = one.projection;
-      if (this.#of.names.has(key) || this.#of.coveringOf(name)?.glob.included) continue;
-      this.#of.heirOf(name)?.lingering.set(key, one);
+      if (this.#subscriptions.names.has(key) || this.#subscriptions.coveringOf(name)?.glob.included)
+        continue;
+      this.#subscriptions.heirOf(name)?.lingering.set(key, one);
     }
   }
 
@@ -315,14 +327,14 @@ export class AllRequiredResponses implements Responses, FirstSet {
    */
   dropUnsent(mayAsk: (name: ResourceName) => boolean): boolean {
     let hasDropped = false;
-    for (const known of this.#of.names.values()) {
+    for (const known of this.#subscriptions.names.values()) {
       const wasSent = known.held !== MAYBE_HELD && !this.#withheld;
       if (!known.sent || wasSent || mayAsk(known.entry.name)) continue;
-      this.#of.noteSent(known, undefined);
+      this.#subscriptions.noteSent(known, undefined);
       this.#gone.delete(known);
       hasDropped = true;
     }
-    for (const { lingering } of this.#of.globs.values()) {
+    for (const { lingering } of this.#subscriptions.globs.values()) {
       for (const [key, { projection, wasSent }] of lingering) {
         if ((wasSent && !this.#withheld) || mayAsk(projection.name)) continue;
         lingering.delete(key);
@@ -337,7 +349,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     if (this.#placeholderAfterMs === undefined) return undefined;
     // `take` does not process the pending names of a blocked set, so check them here. A resuming
     // client gets no placeholder yet: it may hold real content.
-    for (const known of this.#of.isResuming ? [] : this.#of.pending) {
+    for (const known of this.#subscriptions.isResuming ? [] : this.#subscriptions.pending) {
       if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
     }
     let nextMs: number | undefined;
@@ -349,7 +361,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
       }
       this.#missing.delete(known);
       known.placeholder = placeholderCluster(known.entry.name);
-      this.#of.pending.add(known);
+      this.#subscriptions.pending.add(known);
     }
     return nextMs;
   }
@@ -361,7 +373,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
   handleSent(versionInfo: string): void {
     this.#mayHoldMore = false;
     if (!this.#isCluster) return;
-    for (const { entry, included, lingering } of this.#of.globs.values()) {
+    for (const { entry, included, lingering } of this.#subscriptions.globs.values()) {
       if (included) entry.collection.noteSent(versionInfo, lingering.keys());
     }
   }
@@ -373,7 +385,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
 
   prepare(wraps: boolean, most: number): boolean {
     // An incomplete collection is in no response.
-    const due = [...this.#of.globs.values()].filter(
+    const due = [...this.#subscriptions.globs.values()].filter(
       ({ entry: { collection }, included }) => collection.complete || included,
     );
     return due.every(
@@ -384,29 +396,29 @@ export class AllRequiredResponses implements Responses, FirstSet {
 
   take({ greet, release }: TakeOptions): SotwContent | undefined {
     const found: Findings = {
-      changed: this.#of.takeLeft(),
+      changed: this.#subscriptions.takeVersionCoversMore(),
       bringsNew: false,
       removed: 0,
       clusters: [],
     };
-    for (const known of this.#of.pending) this.#lookAtName(known, found);
-    this.#of.pending.clear();
-    this.#of.globsPending = false;
-    for (const glob of this.#of.globs.values()) this.#lookAtGlob(glob, found);
+    for (const known of this.#subscriptions.pending) this.#lookAtName(known, found);
+    this.#subscriptions.pending.clear();
+    this.#subscriptions.globsPending = false;
+    for (const glob of this.#subscriptions.globs.values()) this.#lookAtGlob(glob, found);
     if (release) this.#release(found);
-    const resumed = this.#of.resumedVersion;
-    this.#of.resumedVersion = '';
-    this.#of.unknown.clear();
-    this.#of.added = noSet();
+    const resumed = this.#subscriptions.resumedVersion;
+    this.#subscriptions.resumedVersion = '';
+    this.#subscriptions.unsettled.clear();
+    this.#subscriptions.added = noSet();
     const isFirst = !this.#hasSpoken;
     this.#hasSpoken = true;
     // An error alone triggers no response: it is sent with the next change (GRPC 11).
     if (!found.changed && !isFirst && !this.#withheld) return undefined;
     const before = this.#takeWithheld(found);
-    const { tooLarge, ...set } = wholeContentOf(this.#of);
+    const { tooLarge, ...set } = wholeContentOf(this.#subscriptions);
     // A client that names resources may have dropped them since it acknowledged that version
     // (GRPC 6).
-    const hasAll = resumed === set.versionInfo && this.#of.names.size === 0;
+    const hasAll = resumed === set.versionInfo && this.#subscriptions.names.size === 0;
     if (hasAll && !greet) return undefined;
     const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;
     const errors = [...before, ...this.#errors()];
@@ -417,7 +429,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const own = [...set.resources, ...tooLarge].map(sizeInMessage);
     const shared = set.segments.map((segment) => segment.bytes);
     const bytes = [...own, ...shared].reduce((sum, one) => sum + one, 0);
-    this.#of.limit.withholdSet(this.#of.typeUrl, bytes);
+    this.#subscriptions.limit.withholdSet(this.#subscriptions.typeUrl, bytes);
     this.handleWithheld(answer);
     return undefined;
   }
@@ -426,7 +438,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const { state } = known.entry;
     const last = this.#lastOf(known);
     if (state.kind === 'present') this.#gone.delete(known);
-    else if (last || (known.hadContent && dutyOf(wantedOf(state), known.held) === 'remove')) {
+    else if (last || (known.hadContent && dutyOf(reportedOf(state), known.held) === 'remove')) {
       this.#gone.add(known);
     }
     const content = this.#contentOf(known) ?? last;
@@ -442,7 +454,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     found.changed = true;
     found.bringsNew ||= known.sent === undefined;
     if (this.#isCluster) found.clusters.push(content);
-    this.#of.noteSent(known, content);
+    this.#subscriptions.noteSent(known, content);
     if (content === known.placeholder) {
       this.#emptyAssignments.add(edsKeyOf(content));
       return;
@@ -455,12 +467,12 @@ export class AllRequiredResponses implements Responses, FirstSet {
 
   /** The current content; otherwise the last one, so that nothing is absent for a moment. */
   #contentOf({ entry, sent, placeholder }: SotwName): Projection | undefined {
-    const content = this.#of.limit.contentOf(entry.state);
+    const content = this.#subscriptions.limit.contentOf(entry.state);
     if (content) return content;
     if (sent) return sent;
     // The watch of a collection may have a result although that of the name has none yet.
-    const covering = isKnown(entry.state) ? undefined : this.#of.coveringOf(entry.name);
-    return (covering && this.#of.limit.admit(covering.member.projection)) ?? placeholder;
+    const covering = isKnown(entry.state) ? undefined : this.#subscriptions.coveringOf(entry.name);
+    return (covering && this.#subscriptions.limit.admit(covering.member.projection)) ?? placeholder;
   }
 
   /**
@@ -471,22 +483,24 @@ export class AllRequiredResponses implements Responses, FirstSet {
   #lastOf({ entry: { state }, mayBeHeld }: SotwName): Projection | undefined {
     if (!this.#isReturn || !mayBeHeld || state.kind !== 'absent') return undefined;
     const { content } = state.last ?? {};
-    return content && this.#of.limit.admit(content);
+    return content && this.#subscriptions.limit.admit(content);
   }
 
   /** The same for members of a collection. An Envoy waits 15 s for the endpoints of a cluster that it did not hold. */
   #keepRemoved({ entry: { collection }, mayBeHeld, lingering }: SotwGlob): void {
     if (!this.#isReturn || !mayBeHeld) return;
-    for (const content of collection.removedSince(this.#of.resumedVersion)) {
+    for (const content of collection.removedSince(this.#subscriptions.resumedVersion)) {
       const { key } = content.name;
-      const projection = this.#of.names.has(key) ? undefined : this.#of.limit.admit(content);
+      const projection = this.#subscriptions.names.has(key)
+        ? undefined
+        : this.#subscriptions.limit.admit(content);
       if (projection) lingering.set(key, { projection, wasSent: false });
     }
   }
 
   /** Is the next set the first one of a client that was away? */
   get #isReturn(): boolean {
-    return this.#of.isResuming && !this.#hasSpoken;
+    return this.#subscriptions.isResuming && !this.#hasSpoken;
   }
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {
@@ -503,10 +517,10 @@ export class AllRequiredResponses implements Responses, FirstSet {
       this.#passOn(glob);
     }
     for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
-      const content = this.#of.limit.admit(projection);
+      const content = this.#subscriptions.limit.admit(projection);
       // Deleted and published again too large: the client keeps what it holds.
-      if (content || this.#of.names.has(key)) glob.lingering.delete(key);
-      if (!content || this.#of.names.has(key)) continue;
+      if (content || this.#subscriptions.names.has(key)) glob.lingering.delete(key);
+      if (!content || this.#subscriptions.names.has(key)) continue;
       found.changed = true;
       found.bringsNew ||= joinedSeq > glob.sentSeq;
       if (this.#isCluster) found.clusters.push(content);
@@ -521,7 +535,9 @@ export class AllRequiredResponses implements Responses, FirstSet {
    */
   #passOn({ entry, lingering }: SotwGlob): void {
     for (const [key, one] of lingering) {
-      const heir = entry.collection.member(key) ? undefined : this.#of.heirOf(one.projection.name);
+      const heir = entry.collection.member(key)
+        ? undefined
+        : this.#subscriptions.heirOf(one.projection.name);
       if (!heir || heir.included || heir.entry === entry) continue;
       lingering.delete(key);
       heir.lingering.set(key, one);
@@ -532,7 +548,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
   #refreshLingering({ entry, lingering }: SotwGlob, found: Findings): void {
     for (const [key, { projection }] of lingering) {
       const member = entry.collection.member(key);
-      const now = member && this.#of.limit.admit(member.projection);
+      const now = member && this.#subscriptions.limit.admit(member.projection);
       if (!now || now.version === projection.version) continue;
       lingering.set(key, { projection: now, wasSent: false });
       found.changed = true;
@@ -544,11 +560,11 @@ export class AllRequiredResponses implements Responses, FirstSet {
   #release(found: Findings): void {
     found.removed = this.#gone.size;
     for (const known of this.#gone) {
-      this.#of.noteSent(known, undefined);
+      this.#subscriptions.noteSent(known, undefined);
       this.#unexplained.add(known);
     }
     this.#gone.clear();
-    for (const { entry, included, lingering } of this.#of.globs.values()) {
+    for (const { entry, included, lingering } of this.#subscriptions.globs.values()) {
       if (!included) continue;
       for (const key of lingering.keys()) {
         if (entry.collection.member(key)) continue;
@@ -578,17 +594,20 @@ export class AllRequiredResponses implements Responses, FirstSet {
   }
 
   #isInSet(cluster: Projection): boolean {
-    const known = this.#of.names.get(cluster.name.key);
+    const known = this.#subscriptions.names.get(cluster.name.key);
     if (known) return known.sent === cluster;
-    const covering = this.#of.coveringOf(cluster.name, isIncluded);
-    return covering !== undefined && this.#of.limit.admit(covering.member.projection) === cluster;
+    const covering = this.#subscriptions.coveringOf(cluster.name, isIncluded);
+    return (
+      covering !== undefined &&
+      this.#subscriptions.limit.admit(covering.member.projection) === cluster
+    );
   }
 
   #errors(): readonly ResourceError[] {
-    const errors = this.#of.refused.takeErrors();
+    const errors = this.#subscriptions.refused.takeErrors();
     for (const known of this.#unexplained) explain(known, errors);
     this.#unexplained.clear();
-    for (const glob of this.#of.globs.values()) explainGlob(glob, errors);
+    for (const glob of this.#subscriptions.globs.values()) explainGlob(glob, errors);
     return errors;
   }
 }

@@ -109,7 +109,7 @@ export class PollSession implements StreamSession<SotwRequest> {
     this.#pending = undefined;
   }
 
-  poll(nowMs: number): EncodedResponse | undefined {
+  takeResponse(nowMs: number): EncodedResponse | undefined {
     const pending = this.#pending;
     if (!pending || this.isMidRequest) return undefined;
     const isOver = nowMs >= pending.untilMs;
@@ -118,7 +118,7 @@ export class PollSession implements StreamSession<SotwRequest> {
       this.#contents.putOff();
       return undefined;
     }
-    const response = this.#contents.poll(nowMs);
+    const response = this.#contents.takeResponse(nowMs);
     const { lastResponse } = this.#contents;
     if (response && lastResponse) {
       this.#nonce = lastResponse.nonce;

@@ -75,19 +75,22 @@ export class SelectiveResponses implements Responses {
   readonly guardedUntilMs = undefined;
   /** A response of these types cannot remove a resource. */
   readonly hasRemovals = false;
-  readonly #of: SotwSubscriptions;
+  readonly #subscriptions: SotwSubscriptions;
   readonly #placeholderOf: PlaceholderOf;
 
   constructor(of: SotwSubscriptions, placeholderOf: PlaceholderOf) {
-    this.#of = of;
+    this.#subscriptions = of;
     this.#placeholderOf = placeholderOf;
   }
 
   blockedUntilMs(nowMs: number): number | undefined {
     // A client that resumes only globs waits briefly: it may turn out to be current. Names are sent
     // in any case (GRPC 6).
-    const untilMs = this.#of.createdAtMs + FIRST_ANSWER_WAIT_MS;
-    const isWaiting = this.#of.names.size === 0 && this.#of.unknown.size > 0 && nowMs < untilMs;
+    const untilMs = this.#subscriptions.createdAtMs + FIRST_ANSWER_WAIT_MS;
+    const isWaiting =
+      this.#subscriptions.names.size === 0 &&
+      this.#subscriptions.unsettled.size > 0 &&
+      nowMs < untilMs;
     return isWaiting ? untilMs : undefined;
   }
 
@@ -109,26 +112,30 @@ export class SelectiveResponses implements Responses {
   }
 
   handleNameLeft(known: SotwName): void {
-    const covering = this.#of.coveringOf(known.entry.name);
+    const covering = this.#subscriptions.coveringOf(known.entry.name);
     // The name was unsubscribed before the collection's content was sent: send it as a member.
     if (!covering) return;
     const isCurrent = covering.member.projection.version === known.sent?.version;
     if (isCurrent && known.held !== MAYBE_HELD) return;
     covering.glob.sentSeq = Math.min(covering.glob.sentSeq, covering.member.seq - 1);
-    this.#of.globsPending = true;
+    this.#subscriptions.globsPending = true;
   }
 
   prepare(_wraps: boolean, most: number): boolean {
-    const globs = [...this.#of.globs.values()];
+    const globs = [...this.#subscriptions.globs.values()];
     return globs.every(({ entry }) => entry.collection.digestSome(most));
   }
 
   take({ maxBytes, greet }: TakeOptions): SotwContent | undefined {
-    const draft = new PartialDraft(maxBytes, this.#of.refused.takeErrors(), this.#of.limit);
+    const draft = new PartialDraft(
+      maxBytes,
+      this.#subscriptions.refused.takeErrors(),
+      this.#subscriptions.limit,
+    );
     const isCurrent = this.#resume();
-    let emptyIsNews = this.#of.takeLeft() || (isCurrent && greet);
-    this.#of.globsPending = false;
-    for (const glob of this.#of.globs.values()) {
+    let emptyIsNews = this.#subscriptions.takeVersionCoversMore() || (isCurrent && greet);
+    this.#subscriptions.globsPending = false;
+    for (const glob of this.#subscriptions.globs.values()) {
       if (this.#takeMembers(glob, draft)) emptyIsNews = true;
     }
     this.#takeNames(draft);
@@ -136,7 +143,9 @@ export class SelectiveResponses implements Responses {
     if (resources.size + errors.length === 0 && !emptyIsNews) return undefined;
     // A version of half a set must not be valid for a resume.
     const versionInfo =
-      isCut || this.#of.limit.isWithholding(this.#of.typeUrl) ? `${this.#version}+` : this.#version;
+      isCut || this.#subscriptions.limit.isWithholding(this.#subscriptions.typeUrl)
+        ? `${this.#version}+`
+        : this.#version;
     const all = [...resources.values()];
     return {
       segments: [],
@@ -150,9 +159,9 @@ export class SelectiveResponses implements Responses {
   }
 
   get #version(): string {
-    const included = [...this.#of.globs.values()].filter((glob) => glob.included);
+    const included = [...this.#subscriptions.globs.values()].filter((glob) => glob.included);
     return SetDigest.union([
-      this.#of.digest,
+      this.#subscriptions.digest,
       ...included.map(({ entry }) => entry.collection.digest),
     ]);
   }
@@ -162,13 +171,13 @@ export class SelectiveResponses implements Responses {
    * as sent.
    */
   #resume(): boolean {
-    const resumed = this.#of.resumedVersion;
-    this.#of.resumedVersion = '';
-    this.#of.unknown.clear();
+    const resumed = this.#subscriptions.resumedVersion;
+    this.#subscriptions.resumedVersion = '';
+    this.#subscriptions.unsettled.clear();
     // A client that names resources may have dropped them since it acknowledged that version
     // (GRPC 6).
-    if (resumed === '' || this.#of.names.size > 0) return false;
-    const globs = [...this.#of.globs.values()];
+    if (resumed === '' || this.#subscriptions.names.size > 0) return false;
+    const globs = [...this.#subscriptions.globs.values()];
     const isWhole = globs.every(({ entry }) => entry.collection.complete);
     const version = SetDigest.union(globs.map(({ entry }) => entry.collection.digest));
     if (!isWhole || version !== resumed) return false;
@@ -180,20 +189,20 @@ export class SelectiveResponses implements Responses {
   }
 
   #takeNames(draft: PartialDraft): void {
-    for (const known of this.#of.pending) {
+    for (const known of this.#subscriptions.pending) {
       const projection = this.#contentOf(known);
       if (draft.isFullFor(projection)) {
         draft.isCut = true;
         return;
       }
-      this.#of.pending.delete(known);
+      this.#subscriptions.pending.delete(known);
       if (!this.#mayHoldNewer(known, projection)) this.#takeName(known, projection, draft);
     }
   }
 
   /** A client that returns keeps what it holds while only the disk has content. With the word of a source the name is pending again. */
   #mayHoldNewer({ mayBeHeld, sent }: SotwName, content: Projection | undefined): boolean {
-    return this.#of.isResuming && mayBeHeld && !sent && content?.isRestored === true;
+    return this.#subscriptions.isResuming && mayBeHeld && !sent && content?.isRestored === true;
   }
 
   #takeName(known: SotwName, projection: Projection | undefined, draft: PartialDraft): void {
@@ -201,7 +210,7 @@ export class SelectiveResponses implements Responses {
     if (projection) {
       if (dutyOf('present', known.held, projection.version) === 'nothing') return;
       draft.add(projection, known.sent === undefined);
-      this.#of.noteSent(known, projection);
+      this.#subscriptions.noteSent(known, projection);
       Object.assign(known, { hadContent: true, told: undefined });
       return;
     }
@@ -209,23 +218,23 @@ export class SelectiveResponses implements Responses {
     if (placeholder) {
       if (dutyOf('present', known.held, placeholder.version) === 'nothing') return;
       draft.add(placeholder, known.sent === undefined);
-      this.#of.noteSent(known, placeholder);
+      this.#subscriptions.noteSent(known, placeholder);
       return;
     }
     // A client that acts on the error drops the resource. If the resource returns, it has to be sent.
-    if (isKnown(state)) this.#of.noteSent(known, undefined);
+    if (isKnown(state)) this.#subscriptions.noteSent(known, undefined);
     explain(known, draft.errors);
   }
 
   #contentOf({ entry: { name, state }, sent, hadContent }: SotwName): Projection | undefined {
     if (state.kind === 'present') {
-      return this.#of.limit.admit(state.projection) ?? (hadContent ? sent : undefined);
+      return this.#subscriptions.limit.admit(state.projection) ?? (hadContent ? sent : undefined);
     }
     if (isKnown(state)) return undefined;
     // The watch of a glob may have a result although that of the name has none yet.
-    const covering = this.#of.coveringOf(name);
+    const covering = this.#subscriptions.coveringOf(name);
     if (!covering?.glob.entry.collection.complete) return undefined;
-    return this.#of.limit.admit(covering.member.projection);
+    return this.#subscriptions.limit.admit(covering.member.projection);
   }
 
   /** @returns whether the glob is empty, and the client was not told so before. */
@@ -234,16 +243,16 @@ export class SelectiveResponses implements Responses {
     explainGlob(glob, draft.errors);
     if (!collection.complete) return false;
     for (const member of collection.members.since(glob.sentSeq)) {
-      const projection = this.#of.limit.admit(member.projection);
+      const projection = this.#subscriptions.limit.admit(member.projection);
       if (draft.isFullFor(projection)) {
         draft.isCut = true;
-        this.#of.globsPending = true;
+        this.#subscriptions.globsPending = true;
         return false;
       }
       const isNew = member.joinedSeq > glob.sentSeq;
       glob.sentSeq = member.seq;
-      const named = this.#of.names.get(member.key);
-      if (named) this.#of.pending.add(named);
+      const named = this.#subscriptions.names.get(member.key);
+      if (named) this.#subscriptions.pending.add(named);
       else if (projection) draft.add(projection, isNew);
     }
     if (glob.included) return false;

@@ -27,7 +27,7 @@ export function wholeContentOf(of: SotwSubscriptions): WholeContent {
 }
 
 class SetDraft {
-  readonly #of: SotwSubscriptions;
+  readonly #subscriptions: SotwSubscriptions;
   readonly #segments: Segment[] = [];
   /** By name: a list may share members with other collections, and clients reject a response that names a resource twice. */
   readonly #resources = new Map<string, Projection>();
@@ -39,15 +39,15 @@ class SetDraft {
   readonly #named: ReadonlySet<Segment>;
 
   constructor(of: SotwSubscriptions) {
-    this.#of = of;
+    this.#subscriptions = of;
     this.#digests = [of.digest];
     this.#named = of.globs.size === 0 ? new Set() : this.#namedSegments();
   }
 
   #namedSegments(): ReadonlySet<Segment> {
     const named = new Set<Segment>();
-    for (const { entry } of this.#of.names.values()) {
-      const { glob } = this.#of.coveringOf(entry.name) ?? {};
+    for (const { entry } of this.#subscriptions.names.values()) {
+      const { glob } = this.#subscriptions.coveringOf(entry.name) ?? {};
       const segment = glob?.entry.collection.wholeSet.segmentOf(entry.name.key);
       if (segment) named.add(segment);
     }
@@ -62,7 +62,7 @@ class SetDraft {
   addMembers(glob: SotwGlob): void {
     const { digest, wholeSet } = glob.entry.collection;
     this.#digests.push(digest);
-    const isList = this.#of.isList(glob);
+    const isList = this.#subscriptions.isList(glob);
     for (const segment of wholeSet.segments) {
       if (isList) this.#addMembersOfList(segment);
       else if (this.#isShared(segment)) this.#segments.push(segment);
@@ -72,19 +72,19 @@ class SetDraft {
 
   /** No two globs have a member in common, so a segment of a glob is the same for nearly every client. */
   #isShared(segment: Segment): boolean {
-    const { limit, typeUrl } = this.#of;
+    const { limit, typeUrl } = this.#subscriptions;
     return !this.#named.has(segment) && limit.takesEach(segment, typeUrl);
   }
 
   #addMembersOfList({ members }: Segment): void {
-    const isGlob = (glob: SotwGlob): boolean => glob.included && !this.#of.isList(glob);
+    const isGlob = (glob: SotwGlob): boolean => glob.included && !this.#subscriptions.isList(glob);
     for (const member of members) {
-      if (!this.#of.coveringOf(member.name, isGlob)) this.#addMember(member);
+      if (!this.#subscriptions.coveringOf(member.name, isGlob)) this.#addMember(member);
     }
   }
 
   #addMember(member: Projection): void {
-    if (!this.#of.names.has(member.name.key)) this.#add(member);
+    if (!this.#subscriptions.names.has(member.name.key)) this.#add(member);
   }
 
   addLingering({ lingering }: SotwGlob): void {
@@ -96,7 +96,9 @@ class SetDraft {
       stay.add(projection);
       one.wasSent = true;
       const isElsewhere =
-        this.#of.names.has(key) || this.#resources.has(key) || this.#isInSet(projection.name);
+        this.#subscriptions.names.has(key) ||
+        this.#resources.has(key) ||
+        this.#isInSet(projection.name);
       if (!isElsewhere) {
         this.#lingering++;
         this.#add(projection, projection);
@@ -105,13 +107,16 @@ class SetDraft {
   }
 
   #isInSet(name: ResourceName): boolean {
-    const covering = this.#of.coveringOf(name, isIncluded);
-    return covering !== undefined && this.#of.limit.admit(covering.member.projection) !== undefined;
+    const covering = this.#subscriptions.coveringOf(name, isIncluded);
+    return (
+      covering !== undefined &&
+      this.#subscriptions.limit.admit(covering.member.projection) !== undefined
+    );
   }
 
   /** @param sent the version that the client holds and is to keep, if any */
   #add(projection: Projection, sent?: Projection): void {
-    const { limit } = this.#of;
+    const { limit } = this.#subscriptions;
     const content = sent ?? limit.admit(projection);
     if (content && limit.takes(content)) this.#resources.set(content.name.key, content);
     else this.#tooLarge.push(projection);
@@ -119,7 +124,7 @@ class SetDraft {
 
   get content(): WholeContent {
     // A version without the withheld resources must not be valid for a resume.
-    const mark = this.#of.limit.isWithholding(this.#of.typeUrl) ? '+' : '';
+    const mark = this.#subscriptions.limit.isWithholding(this.#subscriptions.typeUrl) ? '+' : '';
     const set = { segments: this.#segments, resources: [...this.#resources.values()] };
     // Another process must not take the removed resources for losses of its source: they are no part of the count.
     const count = countOf(set) - this.#lingering;

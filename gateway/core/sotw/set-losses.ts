@@ -39,7 +39,7 @@ export interface FirstSet {
   /** What is unknown only because of the guard; empty while a source may still answer something else. */
   readonly doubted: readonly Sample[];
   /** What a source has answered. */
-  readonly known: readonly Sample[];
+  readonly answered: readonly Sample[];
   /** Unknown names and collections whose sources are unreachable. */
   readonly unreachable: readonly Sample[];
   /** `SetLosses` sets it: until when the set may not be sent; undefined: send now. */
@@ -62,8 +62,8 @@ export interface LossJudgement {
 
 const NOTHING_JUDGED: LossJudgement = { againMs: undefined, guarded: [] };
 
-/** The state of one authority. */
-interface Verdict {
+/** How long the sets that lose names of one authority wait, and for what. */
+interface AuthorityWait {
   readonly policy: RemovalPolicy;
   /** Since when only names that the guard holds back for all clients are unknown. */
   doubtedSinceMs: number | undefined;
@@ -76,7 +76,7 @@ interface Verdict {
 
 export class SetLosses {
   readonly #cache: Pick<GrantedCache, 'isCurrent' | 'guardedUntilMs' | 'removalPolicyOf'>;
-  readonly #verdicts = new Map<string, Verdict>();
+  readonly #waits = new Map<string, AuthorityWait>();
 
   constructor(cache: Pick<GrantedCache, 'isCurrent' | 'guardedUntilMs' | 'removalPolicyOf'>) {
     this.#cache = cache;
@@ -107,7 +107,7 @@ export class SetLosses {
       for (const set of losing) set.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
       return NOTHING_JUDGED;
     }
-    const { untilMs, isGuarded, ...judgement } = this.#judge(all, nowMs);
+    const { untilMs, isGuarded, ...judgement } = this.#judgeAuthorities(all, nowMs);
     for (const set of losing) {
       set.heldUntilMs = untilMs;
       set.isGuarded = isGuarded;
@@ -129,12 +129,12 @@ export class SetLosses {
       this.#noteDoubts([], nowMs);
       return;
     }
-    const known = sets.flatMap((set) => set.known);
+    const answered = sets.flatMap((set) => set.answered);
     const open = sets.flatMap((set) => set.unreachable);
-    open.push(...known.filter((one) => !this.#isCurrent(one)));
+    open.push(...answered.filter((one) => !this.#isCurrent(one)));
     const openAuthorities = new Set(open.map(({ sample }) => sample.authority));
     const isSettled = ({ sample }: Sample): boolean => !openAuthorities.has(sample.authority);
-    this.#noteDoubts([...doubted, ...known].filter(isSettled), nowMs);
+    this.#noteDoubts([...doubted, ...answered].filter(isSettled), nowMs);
   }
 
   /**
@@ -145,11 +145,11 @@ export class SetLosses {
    */
   #noteDoubts(doubted: readonly Sample[], nowMs: number): void {
     const authorities = new Set(doubted.map(({ sample }) => sample.authority));
-    for (const [authority, verdict] of this.#verdicts) {
-      if (!authorities.has(authority)) verdict.doubtedSinceMs = undefined;
+    for (const [authority, wait] of this.#waits) {
+      if (!authorities.has(authority)) wait.doubtedSinceMs = undefined;
     }
     for (const { typeUrl, sample } of doubted) {
-      this.#verdictOf(typeUrl, sample, nowMs).doubtedSinceMs ??= nowMs;
+      this.#waitOf(typeUrl, sample, nowMs).doubtedSinceMs ??= nowMs;
     }
   }
 
@@ -157,7 +157,7 @@ export class SetLosses {
    * @param losses of all types whose set is known and was not sent on this stream yet
    * @returns also until when no set that loses something may be sent (undefined: send now), and whether the guard holds back any
    */
-  #judge(
+  #judgeAuthorities(
     losses: readonly SetLoss[],
     nowMs: number,
   ): LossJudgement & { readonly untilMs: number | undefined; readonly isGuarded: boolean } {
@@ -174,27 +174,27 @@ export class SetLosses {
     const guarded: LossJudgement['guarded'][number][] = [];
     for (const [authority, { typeUrl, sample, held, lost: names }] of byAuthority) {
       if (names === 0) continue;
-      const verdict = this.#verdictOf(typeUrl, sample, nowMs);
-      const wasGuarded = verdict.isGuarded;
-      if (wasGuarded) waitAnew(verdict, this.#cache.guardedUntilMs(typeUrl, sample));
-      judge(verdict, names, held, nowMs);
-      if (verdict.hasPassed) continue;
-      isGuarded ||= verdict.isGuarded;
-      untilMs = Math.max(untilMs ?? 0, verdict.untilMs);
-      againMs = Math.min(againMs ?? Infinity, verdict.untilMs);
-      if (verdict.isGuarded && !wasGuarded) {
-        guarded.push({ authority, names, untilMs: verdict.untilMs });
+      const wait = this.#waitOf(typeUrl, sample, nowMs);
+      const wasGuarded = wait.isGuarded;
+      if (wasGuarded) waitAnew(wait, this.#cache.guardedUntilMs(typeUrl, sample));
+      advance(wait, names, held, nowMs);
+      if (wait.hasPassed) continue;
+      isGuarded ||= wait.isGuarded;
+      untilMs = Math.max(untilMs ?? 0, wait.untilMs);
+      againMs = Math.min(againMs ?? Infinity, wait.untilMs);
+      if (wait.isGuarded && !wasGuarded) {
+        guarded.push({ authority, names, untilMs: wait.untilMs });
       }
     }
     return { untilMs, isGuarded, againMs, guarded };
   }
 
-  #verdictOf(typeUrl: string, sample: ResourceName, nowMs: number): Verdict {
-    let verdict = this.#verdicts.get(sample.authority);
-    if (!verdict) {
+  #waitOf(typeUrl: string, sample: ResourceName, nowMs: number): AuthorityWait {
+    let wait = this.#waits.get(sample.authority);
+    if (!wait) {
       const policy = this.#cache.removalPolicyOf(typeUrl, sample);
       const untilMs = nowMs + policy.switchWaitMs;
-      verdict = {
+      wait = {
         policy,
         doubtedSinceMs: undefined,
         sinceMs: nowMs,
@@ -202,31 +202,28 @@ export class SetLosses {
         isGuarded: false,
         hasPassed: false,
       };
-      this.#verdicts.set(sample.authority, verdict);
+      this.#waits.set(sample.authority, wait);
     }
-    return verdict;
+    return wait;
   }
 }
 
 /** @param untilMs later than before if its source has failed and started again meanwhile */
-function waitAnew(verdict: Verdict, untilMs: number): void {
-  if (verdict.hasPassed) return;
-  const latestMs = verdict.sinceMs + MAX_GUARDED_MS;
-  verdict.untilMs = Math.max(verdict.untilMs, Math.min(untilMs, latestMs));
+function waitAnew(wait: AuthorityWait, untilMs: number): void {
+  if (wait.hasPassed) return;
+  const latestMs = wait.sinceMs + MAX_GUARDED_MS;
+  wait.untilMs = Math.max(wait.untilMs, Math.min(untilMs, latestMs));
 }
 
-/**
- * Advances the verdict when a wait is over: `switchWaitMs` for the other types, or the wait of the
- * guard.
- */
-function judge(verdict: Verdict, lost: number, held: number, nowMs: number): void {
-  if (verdict.hasPassed || nowMs < verdict.untilMs) return;
-  const { deletionGuard } = verdict.policy;
-  if (verdict.isGuarded || !triggersGuard(deletionGuard, lost, held)) {
-    verdict.hasPassed = true;
+/** Ends a wait that is over, `switchWaitMs` for the other types or the guard's, or begins the guard's. */
+function advance(wait: AuthorityWait, lost: number, held: number, nowMs: number): void {
+  if (wait.hasPassed || nowMs < wait.untilMs) return;
+  const { deletionGuard } = wait.policy;
+  if (wait.isGuarded || !triggersGuard(deletionGuard, lost, held)) {
+    wait.hasPassed = true;
     return;
   }
-  verdict.isGuarded = true;
-  verdict.untilMs = (verdict.doubtedSinceMs ?? nowMs) + deletionGuard.waitMs;
-  verdict.hasPassed = verdict.untilMs <= nowMs;
+  wait.isGuarded = true;
+  wait.untilMs = (wait.doubtedSinceMs ?? nowMs) + deletionGuard.waitMs;
+  wait.hasPassed = wait.untilMs <= nowMs;
 }

@@ -83,7 +83,7 @@ interface SentResponse extends LastResponse {
 /** A request that is handled name by name. */
 interface RequestUnderWay {
   readonly subscriptions: SotwSubscriptions;
-  readonly namesLeft: Iterator<ResourceError | undefined, void>;
+  readonly remainingNames: Iterator<ResourceError | undefined, void>;
   readonly nameCountBefore: number;
   readonly encodedNames: Uint8Array | undefined;
 }
@@ -199,17 +199,17 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
     const known = this.#byType.get(typeUrl);
     const types = this.#allSubscriptions.length;
-    const full = known ? undefined : this.#options.room?.askForType(types, nowMs);
+    const full = known ? undefined : this.#options.nameQuota?.takeType(types, nowMs);
     if (full) return full;
     const subscriptions = known ?? this.#addSubscriptions(request, names, nowMs);
     subscriptions.encodedNames = undefined;
     this.#handleNonce(subscriptions, request, nowMs);
     // The names count whatever the nonce: requests of a stream are in order, so the last list is
     // the wanted one (GRPC 4).
-    const namesLeft = subscriptions.ask(names, () => this.#portionMs);
+    const remainingNames = subscriptions.ask(names, () => this.#portionMs);
     const nameCountBefore = subscriptions.nameCount;
     const { encodedNames } = request;
-    this.#request = { subscriptions, namesLeft, nameCountBefore, encodedNames };
+    this.#request = { subscriptions, remainingNames, nameCountBefore, encodedNames };
     return this.continueRequest(nowMs);
   }
 
@@ -221,7 +221,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#portionMs = nowMs;
     const request = this.#request;
     for (let left = this.#options.namesPerPortion ?? Infinity; request && left >= 0; left--) {
-      const next = request.namesLeft.next();
+      const next = request.remainingNames.next();
       if (next.done === true) return this.#finishRequest(request);
       if (!next.value) continue;
       const { typeUrl } = request.subscriptions;
@@ -237,7 +237,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     subscriptions.encodedNames = this.#namesToKeep(request);
     if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += subscriptions.nameCount - nameCountBefore;
-    this.#options.room?.setCounts(this.#nameCount, this.#allSubscriptions.length);
+    this.#options.nameQuota?.setCounts(this.#nameCount, this.#allSubscriptions.length);
     if (subscriptions.refused.endStatus) return subscriptions.refused.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       return tooManyNames(this.#options.maxNames);
@@ -304,7 +304,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       resumedVersion: isAssignment ? contentVersionOf(versionInfo) : versionInfo,
       names: this.#names,
       limit: this.limit,
-      room: this.#options.room,
+      nameQuota: this.#options.nameQuota,
       toldWithoutRoom: this.#toldWithoutRoom,
       responsesOf: (of) =>
         isWhole
@@ -345,12 +345,12 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   /** @returns the status that ends the stream, once the quota has room for names that it refused */
   quotaEndStatus(nowMs: number): RpcStatus | undefined {
-    return this.#options.room?.endStatus(nowMs);
+    return this.#options.nameQuota?.endStatus(nowMs);
   }
 
   close(nowMs: number): void {
     this.#request = undefined;
-    this.#options.room?.setCounts(0, 0);
+    this.#options.nameQuota?.setCounts(0, 0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#allSubscriptions = [];
     this.#byType.clear();
@@ -358,7 +358,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   // ---- responses ----------------------------------------------------------------------------
 
-  poll(nowMs: number): EncodedResponse | undefined {
+  takeResponse(nowMs: number): EncodedResponse | undefined {
     this.#ready = false;
     this.#isPreparing = false;
     this.#waitUntilMs = undefined;

@@ -22,7 +22,7 @@ import {
   isAnswered,
   isKnown,
   isStuck,
-  wantedOf,
+  reportedOf,
   type NameEntry,
   type GlobEntry,
   type GlobSubscriber,
@@ -44,7 +44,7 @@ export interface SotwSubscriptionsOptions {
   /** The client's message limit. */
   readonly limit: MessageLimit;
   /** The quotas of the client's peer; default: none. */
-  readonly room?: StreamNames | undefined;
+  readonly nameQuota?: StreamNames | undefined;
   /** Of the stream. */
   readonly toldWithoutRoom: ToldWithoutRoom;
   readonly nowMs: number;
@@ -79,8 +79,8 @@ export class SotwSubscriptions
   globsPending = false;
   readonly refused: RefusedNames;
   /** Subscriptions that no source has settled yet, and whose resources the client may hold from an earlier stream. */
-  readonly unknown = new Set<SotwName | SotwGlob>();
-  /** Names that the client cannot hold, requested while `unknown` has others: they may replace the unknown ones. */
+  readonly unsettled = new Set<SotwName | SotwGlob>();
+  /** Names that the client cannot hold, requested while `unsettled` has others: they may replace those. */
   added: Set<SotwName> = noSet();
   /** Digest of the content sent by name. */
   readonly digest = new SetDigest();
@@ -100,7 +100,7 @@ export class SotwSubscriptions
    * The client unsubscribed a resource that it held: its version covers more than it has, until the
    * next response.
    */
-  #hasLeft = false;
+  #versionCoversMore = false;
   #isFirst = true;
   #wasNamed = false;
   #mark = 0;
@@ -113,7 +113,7 @@ export class SotwSubscriptions
   removalsSinceMs: number | undefined;
 
   readonly #reader: NameReader;
-  readonly #room: StreamNames | undefined;
+  readonly #nameQuota: StreamNames | undefined;
   readonly responses: Responses;
 
   constructor(options: SotwSubscriptionsOptions) {
@@ -124,7 +124,7 @@ export class SotwSubscriptions
     this.isResuming = options.resumedVersion !== '';
     this.#cache = options.cache;
     this.#reader = options.names;
-    this.#room = options.room;
+    this.#nameQuota = options.nameQuota;
     this.limit = options.limit;
     this.refused = new RefusedNames(options.toldWithoutRoom);
     this.#onReady = options.onReady;
@@ -193,7 +193,7 @@ export class SotwSubscriptions
    * name, each missing resource arrives, or its source counts as unreachable.
    */
   get isUnderWay(): boolean {
-    if ([...this.unknown].some(({ entry }) => isStuck(entry))) return false;
+    if ([...this.unsettled].some(({ entry }) => isStuck(entry))) return false;
     return [...this.names.values(), ...this.globs.values()].some(({ entry }) => isAnswered(entry));
   }
 
@@ -225,7 +225,12 @@ export class SotwSubscriptions
 
   /** Is anything to be sent apart from removals? */
   get hasAdditions(): boolean {
-    return this.pending.size > 0 || this.globsPending || this.refused.hasUntold || this.#hasLeft;
+    return (
+      this.pending.size > 0 ||
+      this.globsPending ||
+      this.refused.hasUntold ||
+      this.#versionCoversMore
+    );
   }
 
   // ---- responses in flight ------------------------------------------------------------------
@@ -305,7 +310,7 @@ export class SotwSubscriptions
   #read(text: string, nowMs: number): SotwName | SotwGlob | RefusedName {
     const asked = this.#reader.read(this.typeUrl, text);
     if (!asked.ok) {
-      const full = this.#room?.ask(true, nowMs, this.#takeLeaving);
+      const full = this.#nameQuota?.take(true, nowMs, this.#takeLeaving);
       return full ? this.#unremembered(full) : this.refused.refuse(text, asked.status);
     }
     const { name } = asked;
@@ -314,7 +319,7 @@ export class SotwSubscriptions
     const tooMany = this.#cache.variantRefusal(this.typeUrl, name);
     if (tooMany) return this.refused.refuse(text, tooMany);
     const isWatched = this.#cache.isWatched(this.typeUrl, name);
-    const full = this.#room?.ask(isWatched, nowMs, this.#takeLeaving);
+    const full = this.#nameQuota?.take(isWatched, nowMs, this.#takeLeaving);
     if (full) return this.#refuseWithoutRoom(text, full);
     // The resumed version covers only the names of the first request. A client may have held A and
     // B under this version and dropped B. If it now requests A first and B later, the set {A, B}
@@ -339,7 +344,7 @@ export class SotwSubscriptions
   }
 
   #addName(name: ResourceName, asked: string, nowMs: number): SotwName {
-    const entry = this.#cache.subscribeName(this.typeUrl, name, this, this.#room);
+    const entry = this.#cache.subscribeName(this.typeUrl, name, this, this.#nameQuota);
     const known = newSotwName(entry, spokenName(asked), nowMs, this.#mayHold);
     // It was sent before as a member of a glob, which the client may be about to unsubscribe.
     const covering = this.coveringOf(name);
@@ -354,8 +359,8 @@ export class SotwSubscriptions
     }
     this.#takeLingering(known);
     this.names.set(entry.name.key, known);
-    if (!this.#mayHold && this.unknown.size > 0) this.added = ownSet(this.added).add(known);
-    if (this.#mayHold && !this.#isSettledName(entry)) this.unknown.add(known);
+    if (!this.#mayHold && this.unsettled.size > 0) this.added = ownSet(this.added).add(known);
+    if (this.#mayHold && !this.#isSettledName(entry)) this.unsettled.add(known);
     if (entry.state.kind === 'waiting') this.#unanswered.add(known);
     this.pending.add(known);
     return known;
@@ -378,11 +383,11 @@ export class SotwSubscriptions
   }
 
   #addGlob(name: ResourceName, asked: string): SotwGlob {
-    const entry = this.#cache.subscribeGlob(this.typeUrl, name, this, this.#room);
+    const entry = this.#cache.subscribeGlob(this.typeUrl, name, this, this.#nameQuota);
     const glob = newSotwGlob(entry, asked, this.#mayHold);
     this.globs.set(name.key, glob);
     if (isListName(this.typeUrl, name)) this.#lists.add(glob);
-    if (glob.mayBeHeld && !this.#isSettled(entry)) this.unknown.add(glob);
+    if (glob.mayBeHeld && !this.#isSettled(entry)) this.unsettled.add(glob);
     this.globsPending = true;
     return glob;
   }
@@ -399,7 +404,7 @@ export class SotwSubscriptions
 
   /** Is it known what the client is to hold of this name? A client that returns may hold newer content than the disk has. */
   #isSettledName({ state }: NameEntry): boolean {
-    return isKnown(state) && !(this.isResuming && wantedOf(state) === 'restored');
+    return isKnown(state) && !(this.isResuming && reportedOf(state) === 'restored');
   }
 
   /** Are the members known, as far as this client needs them? */
@@ -418,7 +423,7 @@ export class SotwSubscriptions
       if (known.mark === mark) continue;
       this.names.delete(key);
       if (isResuming) this.#noteUnknownGlob(known.entry.name);
-      this.#hasLeft ||= known.sent !== undefined;
+      this.#versionCoversMore ||= known.sent !== undefined;
       this.#forget(known);
       this.noteSent(known, undefined);
       this.#countAuthority(known.entry.name.authority, -1);
@@ -430,8 +435,8 @@ export class SotwSubscriptions
       this.globs.delete(key);
       this.#lists.delete(glob);
       if (isResuming) this.#noteUnknownMembers(glob.entry.collection.glob);
-      this.#hasLeft ||= glob.sentSeq > LOG_START || glob.lingering.size > 0;
-      this.unknown.delete(glob);
+      this.#versionCoversMore ||= glob.sentSeq > LOG_START || glob.lingering.size > 0;
+      this.unsettled.delete(glob);
       this.responses.handleGlobLeft(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);
       this.#cache.unsubscribeGlob(glob.entry, this, 'unsubscribed', clock());
@@ -442,7 +447,7 @@ export class SotwSubscriptions
   /** The client may hold a name that it unsubscribed and now gets through this glob. */
   #noteUnknownGlob(left: ResourceName): void {
     for (const glob of this.#collectionsFor(left)) {
-      if (!this.#isSettled(glob.entry)) this.unknown.add(glob);
+      if (!this.#isSettled(glob.entry)) this.unsettled.add(glob);
     }
   }
 
@@ -455,12 +460,12 @@ export class SotwSubscriptions
     for (const glob of this.globs.values()) {
       const { collection } = glob.entry;
       const mayHave = isList || isListName(this.typeUrl, collection.glob);
-      if (mayHave && !this.#isSettled(glob.entry)) this.unknown.add(glob);
+      if (mayHave && !this.#isSettled(glob.entry)) this.unsettled.add(glob);
     }
     for (const known of this.names.values()) {
       const { name } = known.entry;
       const wasCovered = isList || globKeyOf(name) === left.key;
-      if (wasCovered && !this.#isSettledName(known.entry)) this.unknown.add(known);
+      if (wasCovered && !this.#isSettledName(known.entry)) this.unsettled.add(known);
     }
   }
 
@@ -517,7 +522,7 @@ export class SotwSubscriptions
   /** The client no longer subscribes to it. */
   #forget(known: SotwName): void {
     this.pending.delete(known);
-    this.unknown.delete(known);
+    this.unsettled.delete(known);
     this.added.delete(known);
     this.#unanswered.delete(known);
     this.responses.handleNameLeft(known);
@@ -542,7 +547,7 @@ export class SotwSubscriptions
   handleRightsChanged(nowMs: number): void {
     for (const [key, known] of this.names) {
       if (this.#cache.isUpToDate(known.entry)) continue;
-      known.entry = this.#cache.renewName(known.entry, this, this.#room, nowMs);
+      known.entry = this.#cache.renewName(known.entry, this, this.#nameQuota, nowMs);
       known.told = undefined;
       if (known.entry.state.kind === 'waiting') this.#unanswered.add(known);
       this.handleNameChanged(key);
@@ -552,18 +557,18 @@ export class SotwSubscriptions
       for (const member of glob.entry.collection.members.since(LOG_START)) {
         this.responses.handleMemberGone(glob, member);
       }
-      glob.entry = this.#cache.renewGlob(glob.entry, this, this.#room, nowMs);
+      glob.entry = this.#cache.renewGlob(glob.entry, this, this.#nameQuota, nowMs);
       // A granted collection stays out of responses until it is complete. A denied one is complete: a
       // client that had its answer before is not sent an unchanged set.
       const wasIncluded = glob.included || glob.wasIncluded;
       const included = wasIncluded && glob.entry.denial !== undefined;
       Object.assign(glob, { sentSeq: LOG_START, included, wasIncluded, told: undefined });
-      this.unknown.delete(glob);
+      this.unsettled.delete(glob);
       this.globsPending = true;
       this.#onReady();
     }
     if (!this.responses.dropUnsent((name) => this.#cache.mayAsk(this.typeUrl, name))) return;
-    this.#hasLeft = true;
+    this.#versionCoversMore = true;
     this.#onReady();
   }
 
@@ -573,7 +578,7 @@ export class SotwSubscriptions
     const known = this.names.get(key);
     if (!known) return;
     const { state } = known.entry;
-    if (this.#isSettledName(known.entry)) this.unknown.delete(known);
+    if (this.#isSettledName(known.entry)) this.unsettled.delete(known);
     if (state.kind !== 'waiting') this.#unanswered.delete(known);
     this.pending.add(known);
     this.#onReady();
@@ -588,10 +593,10 @@ export class SotwSubscriptions
         entry.collection.members.lastSeq > glob.sentSeq ||
         this.responses.isWithheld ||
         entry.error !== undefined);
-    if (glob && this.#isSettled(entry)) this.unknown.delete(glob);
+    if (glob && this.#isSettled(entry)) this.unsettled.delete(glob);
     // The source was lost before the first response, and returned with less (seed 76313).
     else if (glob?.mayBeHeld && entry.collection.isDoubted && !this.unacknowledged.hasSent)
-      this.unknown.add(glob);
+      this.unsettled.add(glob);
     if (glob && gone) this.responses.handleMemberGone(glob, gone);
     this.#onReady();
   }
@@ -614,9 +619,9 @@ export class SotwSubscriptions
   }
 
   /** @returns whether a response is due because the client's version covers more than it holds. */
-  takeLeft(): boolean {
-    const hasLeft = this.#hasLeft;
-    this.#hasLeft = false;
-    return hasLeft;
+  takeVersionCoversMore(): boolean {
+    const coversMore = this.#versionCoversMore;
+    this.#versionCoversMore = false;
+    return coversMore;
   }
 }

@@ -45,7 +45,7 @@ function sotwSessionOn(
     scopeOf: () => ({ kind: 'not_served' }),
     maxMessageBytes: () => Infinity,
     isOfOneType,
-    room: undefined,
+    nameQuota: undefined,
     isBufferFull: () => false,
     judge: () => GRANTED,
   });
@@ -64,11 +64,11 @@ t.test('`limits.missing_cluster_wait` sets when the placeholder is sent (GRPC 8)
   );
   instance.directory.put(CDS, cds('a'), 'v1');
   instance.directory.answer(({ authority }) => authority !== 'down');
-  t.ok(session.poll(4_000), 'existing content');
+  t.ok(session.takeResponse(4_000), 'existing content');
   const ack = { ...request, responseNonce: '1' };
   session.handleRequest(ack, 4_000);
-  t.equal(session.poll(6_999), undefined);
-  t.ok(session.poll(7_000));
+  t.equal(session.takeResponse(6_999), undefined);
+  t.ok(session.takeResponse(7_000));
   t.end();
 });
 
@@ -79,10 +79,10 @@ t.test(
     const { instance, session } = sotwSessionOn(true, limits, CDS, cds('a'), cds('b', 'down'));
     instance.directory.put(CDS, cds('a'), 'v1');
     instance.directory.answer(({ authority }) => authority !== 'down');
-    const first = session.poll(4_000);
+    const first = session.takeResponse(4_000);
     t.ok(first, 'existing content');
     t.equal(session.nextDeadlineMs, undefined);
-    t.equal(session.poll(60_000), undefined);
+    t.equal(session.takeResponse(60_000), undefined);
     t.end();
   },
 );

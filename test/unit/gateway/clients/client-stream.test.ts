@@ -462,7 +462,7 @@ t.test(
   'an exception while handling a request or building a response ends this stream and nothing else',
   (t) => {
     const bug = new Error('a bug');
-    for (const broken of ['handleRequest', 'poll'] as const) {
+    for (const broken of ['handleRequest', 'takeResponse'] as const) {
       const { stream, subscribe, ended, errors, kinds } = setUp();
       stream.session[broken] = () => {
         throw bug;

@@ -88,8 +88,8 @@ t.test('two clients of a collection get the same bytes, and each its later chang
   for (const client of [one, other]) client.subscribe(SDS, sds('g/*'));
   instance.directory.put(SDS, sds('g/a'), 'v1');
   instance.directory.answer();
-  const first = one.session.poll(instance.nowMs)!;
-  t.equal(other.session.poll(instance.nowMs), first);
+  const first = one.session.takeResponse(instance.nowMs)!;
+  t.equal(other.session.takeResponse(instance.nowMs), first);
   for (const client of [one, other]) {
     const { nonce } = client.model.receive(wholeOf(first.chunks));
     client.ack();
@@ -137,7 +137,7 @@ function startSotw(node: Uint8Array | undefined) {
   for (const name of names) instance.directory.put(SDS, name, 'v1');
   client.send({ ...whole, node });
   instance.directory.answer();
-  client.session.poll(instance.nowMs);
+  client.session.takeResponse(instance.nowMs);
   const { nonce: responseNonce, versionInfo } = client.session.lastResponse!;
   return { client, names, isAck, before, last: { responseNonce, versionInfo } };
 }

@@ -9,7 +9,7 @@ import {
   Claims,
   ClientClaims,
   type ClaimingSubscriptions,
-  type Doubt,
+  type ClaimedName,
 } from '../../../../../gateway/core/delta/claims.js';
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
 import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
@@ -35,7 +35,7 @@ function subscriptionsOf(typeUrl: string): DeltaSubscriptions {
   });
 }
 
-function doubt(key: string, typeUrl: string = CDS): Doubt {
+function doubt(key: string, typeUrl: string = CDS): ClaimedName {
   const subscriptions = SUBSCRIPTIONS.get(typeUrl);
   if (!subscriptions) throw new Error(`no subscriptions of ${typeUrl}`);
   return { key, subscriptions };

@@ -34,7 +34,7 @@ const limitsOf = (global: number, peerShare = 0.8, own = Infinity): QuotaLimits 
 
 /** Takes as much as it gets. */
 function fill(account: PeerAccount): number {
-  while (!account.refusal('streams')) account.change('streams', 1);
+  while (!account.exhaustedScope('streams')) account.change('streams', 1);
   return account.held('streams');
 }
 
@@ -43,8 +43,8 @@ t.test('a lone peer gets its share, and each greedy peer that follows leaves som
   t.equal(fill(quotas.account('a')), 800);
   t.equal(fill(quotas.account('b')), 160);
   t.equal(fill(quotas.account('c')), 32);
-  t.equal(quotas.account('d').refusal('streams'), undefined, 'the next one still gets some');
-  t.equal(quotas.account('a').refusal('streams'), 'peer');
+  t.equal(quotas.account('d').exhaustedScope('streams'), undefined, 'the next one still gets some');
+  t.equal(quotas.account('a').exhaustedScope('streams'), 'peer');
   t.end();
 });
 
@@ -52,7 +52,7 @@ t.test('the defaults hold a fleet of 10,000 Envoys with load reports behind one 
   const limits = quotaLimitsOf(DEFAULT_LIMITS);
   const account = new Quotas(limits).account('127.0.0.1');
   for (let at = 0; at < 20_000; at++) {
-    if (account.refusal('streams')) t.fail(`the stream ${at} is refused`);
+    if (account.exhaustedScope('streams')) t.fail(`the stream ${at} is refused`);
     account.change('streams', 1);
   }
   t.equal(limits.peer.requestsPerSecond, DEFAULT_LIMITS.peerRequestsPerSecond);
@@ -63,12 +63,12 @@ t.test('the defaults hold a fleet of 10,000 Envoys with load reports behind one 
 t.test('a share of 1 bounds nobody, and a new peer gets the last one of any share', (t) => {
   const all = new Quotas(limitsOf(10, 1));
   t.equal(fill(all.account('a')), 10);
-  t.equal(all.account('b').refusal('streams'), 'global');
+  t.equal(all.account('b').exhaustedScope('streams'), 'global');
   const half = new Quotas(limitsOf(10, 0.5));
   t.equal(fill(half.account('a')), 5);
-  t.equal(half.account('a').refusal('streams'), 'peer');
+  t.equal(half.account('a').exhaustedScope('streams'), 'peer');
   half.account('b').change('streams', 4);
-  t.equal(half.account('c').refusal('streams'), undefined);
+  t.equal(half.account('c').exhaustedScope('streams'), undefined);
   t.end();
 });
 
@@ -95,7 +95,7 @@ t.test('limits of a peer itself bind before its share, and a refusal names them'
   t.match(account.ask('streams'), { code: 8, message: /entry of clients.*limits\.streams/ });
   t.equal(quotas.account('a'), account);
   account.limits = quotas.limits.peer;
-  t.equal(account.refusal('streams'), undefined, 'new limits hold at once');
+  t.equal(account.exhaustedScope('streams'), undefined, 'new limits hold at once');
   t.end();
 });
 
@@ -130,8 +130,8 @@ t.test('a chunk that several clients do not read counts once, until the last has
   ];
   t.equal(quotas.used('buffered'), 800);
   t.equal(a.held('buffered'), 800, 'for the peer of the first');
-  t.equal(a.refusal('buffered'), 'peer');
-  t.equal(b.refusal('buffered'), undefined);
+  t.equal(a.exhaustedScope('buffered'), 'peer');
+  t.equal(b.exhaustedScope('buffered'), undefined);
   first();
   first();
   t.equal(a.held('buffered'), 800, 'another client has not read it');
@@ -142,7 +142,7 @@ t.test('a chunk that several clients do not read counts once, until the last has
   a.holdUnread([shared]);
   t.equal(b.held('buffered'), 350, 'held anew, it counts for the peer of the first again');
   quotas.setShort(true);
-  t.equal(a.refusal('buffered'), undefined, 'what a known client reads makes room');
+  t.equal(a.exhaustedScope('buffered'), undefined, 'what a known client reads makes room');
   t.end();
 });
 

@@ -250,11 +250,11 @@ t.test('a client that polls gets what the rules allow at its next request', (t) 
   };
   poll.handleRequest({ ...ask, versionInfo: '' }, 0);
   directory.answer();
-  t.ok(wholeOf(poll.poll(0)!.chunks).includes('v1'));
+  t.ok(wholeOf(poll.takeResponse(0)!.chunks).includes('v1'));
   rules.denies = all;
   poll.handleRightsChanged();
   poll.handleRequest({ ...ask, versionInfo: client.session.lastResponse?.versionInfo ?? '' }, 1);
   instance.advance(QUIET_MS + 1);
-  t.notOk(poll.poll(QUIET_MS + 1)?.chunks.some((chunk) => chunk.includes('v1')));
+  t.notOk(poll.takeResponse(QUIET_MS + 1)?.chunks.some((chunk) => chunk.includes('v1')));
   t.end();
 });

@@ -229,7 +229,7 @@ class Client {
 
   poll(nowMs: number): void {
     for (;;) {
-      const response = this.#session.poll(nowMs);
+      const response = this.#session.takeResponse(nowMs);
       if (!response) return;
       const bytes = wholeOf(response.chunks);
       this.#bytes += bytes.toString('latin1');

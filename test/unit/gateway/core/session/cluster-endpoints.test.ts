@@ -292,7 +292,9 @@ t.test('a resumed assignment waits for its cluster if that is about to be sent a
   });
   t.strictSame(client.pollAll(), [], 'it is current, until its cluster changes');
   client.send(client.model.ack(CDS));
-  const types = [client.session.poll(0), client.session.poll(0)].map((bytes) => bytes && 'sent');
+  const types = [client.session.takeResponse(0), client.session.takeResponse(0)].map(
+    (bytes) => bytes && 'sent',
+  );
   t.strictSame(types, ['sent', 'sent'], 'the cluster, and the assignment behind it');
   t.end();
 });

@@ -94,7 +94,7 @@ t.test(
         instance.nowMs,
       );
       let bytes = 0;
-      const poll = (): number => client.session.poll(instance.nowMs)?.size ?? 0;
+      const poll = (): number => client.session.takeResponse(instance.nowMs)?.size ?? 0;
       for (let size = poll(); size > 0; size = poll()) bytes += size;
       t.ok(bytes > 100_000 * 50, 'all members were sent');
     } finally {

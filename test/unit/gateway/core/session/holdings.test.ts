@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import type { Wanted } from '../../../../../gateway/core/cache/entries.js';
+import type { Reported } from '../../../../../gateway/core/cache/entries.js';
 import {
   DUTIES,
   dutyOf,
@@ -32,7 +32,7 @@ t.test('what the sources say × what a client holds is as docs/SPEC.md says', (t
   for (const line of body) {
     const [wanted, ...cells] = cellsOf(line);
     kinds.forEach((kind, at) => {
-      t.equal(DUTIES[wanted as Wanted][kind], cells[at], `${wanted} × ${kind}`);
+      t.equal(DUTIES[wanted as Reported][kind], cells[at], `${wanted} × ${kind}`);
     });
   }
   t.end();

@@ -97,7 +97,7 @@ t.test(
       one.client.poll();
       const sent = { delta: one.client, wrapped: wrapped.client, bare: bare.client };
       for (const kind of ['delta', 'wrapped', 'bare'] as const) {
-        const bytes = sent[kind].session.poll(0)?.size ?? 0;
+        const bytes = sent[kind].session.takeResponse(0)?.size ?? 0;
         longest[kind] = Math.max(longest[kind], bytes);
       }
     }

@@ -41,13 +41,13 @@ function start(most: { readonly names?: number; readonly upstream?: number }) {
     peerShare: 1,
     peer: { counts: own, requestsPerSecond: Infinity },
   });
-  const room = new StreamNames(quotas.account('peer'));
-  const instance = new Instance({ room });
+  const nameQuota = new StreamNames(quotas.account('peer'));
+  const instance = new Instance({ nameQuota });
   for (const id of ['a', 'b', 'c']) {
     instance.directory.put(EDS, eds(id), id);
     instance.directory.put(CDS, cds(id), id);
   }
-  return { quotas, instance, room };
+  return { quotas, instance, nameQuota };
 }
 
 const errorsOf = (
@@ -181,7 +181,7 @@ t.test('a client at its limit may replace one name by another in one request', (
   t.strictSame(errorsOf(client.settle()), [`${eds('a')} ${STATUS_CODE.resourceExhausted}`]);
 
   const sotw = start({ names: 2 });
-  const other = new SotwClient(sotw.instance, { room: sotw.room });
+  const other = new SotwClient(sotw.instance, { nameQuota: sotw.nameQuota });
   other.ask(EDS, eds('a'), eds('b'));
   other.settle();
   other.ask(EDS, eds('b'), eds('c'));
@@ -218,8 +218,8 @@ t.test('further types of a delta client ask for room too', (t) => {
 });
 
 t.test('refused names and further types of a state-of-the-world client ask for room too', (t) => {
-  const { quotas, instance, room } = start({ names: 5 });
-  const client = new SotwClient(instance, { room });
+  const { quotas, instance, nameQuota } = start({ names: 5 });
+  const client = new SotwClient(instance, { nameQuota });
   client.ask(EDS, ...Array.from({ length: 50 }, (_, at) => `xdstp:${at}`));
   client.settle();
   t.equal(quotas.used('names'), 5);
@@ -235,8 +235,8 @@ t.test('refused names and further types of a state-of-the-world client ask for r
 });
 
 t.test('a state-of-the-world client gets an error for a name without room', (t) => {
-  const { quotas, instance, room } = start({ upstream: 1 });
-  const client = new SotwClient(instance, { room });
+  const { quotas, instance, nameQuota } = start({ upstream: 1 });
+  const client = new SotwClient(instance, { nameQuota });
   t.equal(client.ask(EDS, eds('a')), undefined);
   client.settle();
   t.equal(client.ask(EDS, eds('a'), eds('b')), undefined);
@@ -255,8 +255,8 @@ t.test('a state-of-the-world client gets an error for a name without room', (t) 
 t.test(
   'a state-of-the-world client that may hold the name has its stream ended, so it keeps it',
   (t) => {
-    const { instance, room } = start({ upstream: 1 });
-    const client = new SotwClient(instance, { room });
+    const { instance, nameQuota } = start({ upstream: 1 });
+    const client = new SotwClient(instance, { nameQuota });
     t.match(client.ask(CDS, cds('a'), cds('b')), { code: STATUS_CODE.resourceExhausted });
     t.end();
   },
@@ -265,8 +265,8 @@ t.test(
 t.test(
   'of many names without room, a state-of-the-world client gets an error for a hundred',
   (t) => {
-    const { quotas, instance, room } = start({ upstream: 1, names: 100_000 });
-    const client = new SotwClient(instance, { room, maxNames: 10_000 });
+    const { quotas, instance, nameQuota } = start({ upstream: 1, names: 100_000 });
+    const client = new SotwClient(instance, { nameQuota, maxNames: 10_000 });
     const ids = Array.from({ length: 2_000 }, (_, at) => eds(`x${at}`));
     t.equal(client.ask(EDS, eds('a'), ...ids), undefined);
     const errors = client.settle().flatMap((response) => response.errors);

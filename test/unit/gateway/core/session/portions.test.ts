@@ -75,12 +75,12 @@ t.test('a delta request is answered as a whole, when all of its names are known'
   t.equal(instance.cache.nameCount, 2, 'the rest is not subscribed yet');
   instance.directory.answer();
   session.handleRightsChanged();
-  t.equal(session.poll(0), undefined, 'not in the middle of a request');
+  t.equal(session.takeResponse(0), undefined, 'not in the middle of a request');
   t.equal(ready.calls, 0, 'and no client asks for it');
   t.equal(finish(session), 2);
   t.equal(ready.calls, 1);
   instance.directory.answer();
-  const response = model.receive(wholeOf(session.poll(0)!.chunks));
+  const response = model.receive(wholeOf(session.takeResponse(0)!.chunks));
   t.strictSame(
     response.resources.map(({ name }) => name),
     NAMES,
@@ -100,7 +100,7 @@ t.test('locators of a request are refused in portions too (TP2)', (t) => {
   session.handleRequest(request({ typeUrl: EDS, locators }), 0);
   t.ok(session.isMidRequest);
   t.equal(finish(session), 1);
-  const { errors } = new ModelClient().receive(wholeOf(session.poll(0)!.chunks));
+  const { errors } = new ModelClient().receive(wholeOf(session.takeResponse(0)!.chunks));
   t.strictSame(
     errors.map(({ name }) => name),
     ['a', 'b', 'c'],
@@ -118,10 +118,10 @@ t.test('versions that a client resumes with count for the whole request', (t) =>
   t.ok(session.isMidRequest, 'the members count, too');
   instance.directory.put(EDS, eds('g/a'), 'new');
   instance.directory.answer();
-  t.equal(session.poll(0), undefined);
+  t.equal(session.takeResponse(0), undefined);
   t.equal(finish(session), 3);
   const response = new ModelClient({ resumesMembers: true }).receive(
-    wholeOf(session.poll(0)!.chunks),
+    wholeOf(session.takeResponse(0)!.chunks),
   );
   t.strictSame(
     response.resources.map(({ name }) => name),
@@ -169,12 +169,12 @@ t.test('a set of names is replaced in portions, and an ACK that repeats it is on
   const session = sotw();
   session.handleRequest(sotwRequest(NAMES), 0);
   instance.directory.answer();
-  t.equal(session.poll(0), undefined, 'not in the middle of a request');
+  t.equal(session.takeResponse(0), undefined, 'not in the middle of a request');
   t.equal(ready.calls, 0);
   t.equal(finish(session), 2);
   t.equal(ready.calls, 1);
   instance.directory.answer();
-  const response = decodeSotwResponse(wholeOf(session.poll(0)!.chunks));
+  const response = decodeSotwResponse(wholeOf(session.takeResponse(0)!.chunks));
   t.equal(response.resources.length, 5);
   const { versionInfo, nonce: responseNonce } = response;
   session.handleRequest(sotwRequest(NAMES, { versionInfo, responseNonce }), 0);
@@ -194,7 +194,7 @@ t.test(
     const session = sotw();
     session.handleRequest(sotwRequest(NAMES), 0);
     finish(session);
-    t.equal(session.poll(0), undefined, 'no source has answered');
+    t.equal(session.takeResponse(0), undefined, 'no source has answered');
     const before = ready.calls;
     session.handleRequest(sotwRequest([eds('a')]), 0);
     t.ok(session.isMidRequest, 'four names go');
@@ -212,12 +212,12 @@ t.test('a client that polls gets its reply after the last portion (invariant 19)
   session.handleRequest(sotwRequest(NAMES), 0);
   t.ok(session.isMidRequest);
   instance.directory.answer();
-  t.equal(session.poll(1_000), undefined, 'even after the time for a reply');
+  t.equal(session.takeResponse(1_000), undefined, 'even after the time for a reply');
   t.equal(session.nextDeadlineMs, undefined);
   t.strictSame(session.takeEvents(), []);
   t.equal(finish(session), 2);
   instance.directory.answer();
-  t.equal(decodeSotwResponse(wholeOf(session.poll(0)!.chunks)).resources.length, 5);
+  t.equal(decodeSotwResponse(wholeOf(session.takeResponse(0)!.chunks)).resources.length, 5);
   t.end();
 });
 
@@ -233,7 +233,7 @@ t.test(
     const next = (): readonly [number, number] => {
       for (let polls = 1; ; polls++) {
         const before = ready.calls;
-        const response = session.poll(nowMs);
+        const response = session.takeResponse(nowMs);
         t.equal(session.isPreparing, response === undefined);
         if (response) return [decodeSotwResponse(wholeOf(response.chunks)).resources.length, polls];
         t.equal(ready.calls - before, 1, 'it is to be polled again');
@@ -261,7 +261,7 @@ t.test('a request of a polling client waits while its set is prepared in portion
   };
   const next = (): SotwResponse => {
     for (let polls = 0; polls < 100; polls++) {
-      const response = session.poll(0);
+      const response = session.takeResponse(0);
       if (response) return decodeSotwResponse(wholeOf(response.chunks));
       t.notOk(
         session.takeEvents().some(({ kind }) => kind === 'polled'),

@@ -87,7 +87,7 @@ class Client {
   take(): readonly DeltaResponse[] {
     const responses: DeltaResponse[] = [];
     for (;;) {
-      const response = this.#session.poll(this.#rig.driver.nowMs);
+      const response = this.#session.takeResponse(this.#rig.driver.nowMs);
       if (!response) return responses;
       const decoded = decodeDeltaResponse(wholeOf(response.chunks), 10_000);
       if (!decoded.ok) throw new Error(decoded.reason);

@@ -95,7 +95,7 @@ class Client {
   /** Takes all responses, and ACKs them. */
   poll(): void {
     for (;;) {
-      const response = this.#session.poll(this.#nowMs());
+      const response = this.#session.takeResponse(this.#nowMs());
       if (!response) return;
       const decoded = decodeDeltaResponse(wholeOf(response.chunks), 1_000);
       assert.ok(decoded.ok);

@@ -53,7 +53,11 @@ function setUp(instance = new Instance()) {
   const settle = (): readonly (readonly string[])[] => {
     directory.answer();
     const all: (readonly string[])[] = [];
-    for (let next = session.poll(instance.nowMs); next; next = session.poll(instance.nowMs)) {
+    for (
+      let next = session.takeResponse(instance.nowMs);
+      next;
+      next = session.takeResponse(instance.nowMs)
+    ) {
       const decoded = decodeDeltaResponse(wholeOf(next.chunks), 100);
       if (!decoded.ok) throw new Error(decoded.reason);
       const { typeUrl, nonce, resources, removed, removedVariants = [], errors } = decoded.message;
@@ -372,7 +376,7 @@ function sotw() {
   };
   const poll = (): readonly string[] | undefined => {
     instance.directory.answer();
-    const response = client.session.poll(instance.nowMs);
+    const response = client.session.takeResponse(instance.nowMs);
     if (!response) return undefined;
     const decoded = decodeSotwResponse(wholeOf(response.chunks), 100);
     if (!decoded.ok) throw new Error(decoded.reason);

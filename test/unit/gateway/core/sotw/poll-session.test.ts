@@ -56,7 +56,7 @@ class Poller {
 
   /** What the request has led to until now: the names of a response, a result without one, or nothing. */
   result(): readonly (string | undefined)[] | string | undefined {
-    const sent = this.session.poll(this.#instance.nowMs);
+    const sent = this.session.takeResponse(this.#instance.nowMs);
     const polled = this.session.takeEvents().find((event) => event.kind === 'polled');
     if (!sent) return polled?.kind === 'polled' ? polled.result : undefined;
     const response: SotwResponse = decodeSotwResponse(wholeOf(sent.chunks));
@@ -211,7 +211,7 @@ t.test(
     const before = poller.ready;
     poller.request();
     t.equal(poller.ready, before + 1, 'although nothing changed');
-    poller.session.poll(instance.nowMs);
+    poller.session.takeResponse(instance.nowMs);
     t.strictSame(poller.session.takeEvents(), [{ kind: 'polled', result: 'unchanged' }]);
     t.end();
   },
@@ -326,14 +326,14 @@ t.test('names that had no room begin anew once there is room', (t) => {
   const again = { code: 14, message: 'room again' };
   const none = (): undefined => undefined;
   const room = {
-    ask: none,
-    askForType: none,
+    take: none,
+    takeType: none,
     leave: none,
     setCounts: none,
     changeUpstream: none,
   };
   const names = { ...room, endStatus: () => again } as unknown as StreamNames;
-  const poller = new Poller(new Instance({ room: names }), EDS);
+  const poller = new Poller(new Instance({ nameQuota: names }), EDS);
   poller.request();
   t.equal(poller.session.endStatus(0), undefined, 'a request is pending');
   poller.session.cancel();

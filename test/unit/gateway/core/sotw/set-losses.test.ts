@@ -33,7 +33,7 @@ const losses = (
 const KNOWN: Omit<FirstSet, 'losses'> = {
   isUndecided: false,
   doubted: [],
-  known: [],
+  answered: [],
   unreachable: [],
   heldUntilMs: undefined,
   isGuarded: false,

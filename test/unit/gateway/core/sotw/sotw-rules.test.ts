@@ -39,7 +39,7 @@ t.test(
     directory.put(SDS, sds('a'), 'v1');
     client.send({ typeUrl: SDS, names: [sds('a')], node: undefined });
     directory.answer();
-    const bytes = client.session.poll(instance.nowMs);
+    const bytes = client.session.takeResponse(instance.nowMs);
     t.ok(bytes);
     const wrapped = new SotwClient(instance);
     wrapped.ask(SDS, sds('a'));

@@ -44,7 +44,7 @@ class Stream {
 
   /** The bodies of the next response, if any. */
   poll(): readonly string[] | undefined {
-    const response = this.session.poll(this.instance.nowMs);
+    const response = this.session.takeResponse(this.instance.nowMs);
     if (!response) return undefined;
     const { nonce, versionInfo, resources } = decodeSotwResponse(wholeOf(response.chunks));
     this.#nonce = nonce;
