@@ -191,6 +191,16 @@ export class FederatedClient {
     this.#pump();
   }
 
+  /** Groups of the authority that begin within this time begin at this source. */
+  giveForceOrder(authority: string, source: string, forMs: number): void {
+    this.#federation.forceOrders.give(authority, { source, untilMs: this.nowMs + forMs });
+  }
+
+  /** @returns whether there was an order */
+  endForceOrder(authority: string): boolean {
+    return this.#federation.forceOrders.end(authority, this.nowMs);
+  }
+
   /**
    * What clients of a group would receive from another of its candidates. Changes nothing that is served.
    *

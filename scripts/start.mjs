@@ -2,7 +2,7 @@
  * `npm start`: compiles what changed, shows each step, and serves examples/quickstart.
  *
  *   npm start
- *   npm start -- --port-offset 100     beside another gateway: moves all ports
+ *   npm start -- --port-offset 10      beside another gateway: moves all ports
  *   npm start -- --help                all flags of the gateway
  *
  * Ends with the exit code of the gateway, or of the step that failed.

@@ -15,6 +15,7 @@ import type { FileLoad } from './sources/file-source.js';
 import { Delivery } from './delivery.js';
 import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
+import type { ForceOrders } from './failover/force-orders.js';
 import { sameAuthority } from './failover/group-plan.js';
 import { Groups } from './failover/groups.js';
 import type { LastKnown } from './failover/last-known.js';
@@ -251,6 +252,11 @@ export class Federation {
 
   release(groupId: string, nowMs: number): void {
     this.#groups.get(groupId)?.release(nowMs);
+  }
+
+  /** What operators forced for whole authorities: groups that begin later follow too. */
+  get forceOrders(): ForceOrders {
+    return this.#groups.orders;
   }
 
   /**

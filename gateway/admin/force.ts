@@ -23,26 +23,33 @@ export function order(context: AdminContext, request: AdminRequest): Reply {
   if (unknown) return unknown;
   const groupId = request.query.get('group');
   const all = context.gateway.upstream.view.groupsOf(authority);
-  const groups = groupId === null ? all : all.filter(({ id }) => id === groupId);
-  if (groups.length === 0) {
-    const error =
-      groupId === null
-        ? `no client subscribes to names of "${authority}" yet, so there is no group to move`
-        : `authority "${authority}" has no group "${groupId}"`;
-    const ids = all.map(({ id }) => id);
-    const hint = groupId === null ? FIRST_CLIENT : didYouMean(groupId, ids);
-    return failure(groupId === null ? 409 : 404, error, { hint, groups: ids });
-  }
-  return verb === 'force'
-    ? force(context, request, authority, groups)
-    : release(context, authority, groups);
+  const isForAll = groupId === null;
+  const groups = isForAll ? all : all.filter(({ id }) => id === groupId);
+  const addressed = { authority, groups, isForAll };
+  if (verb === 'release') {
+    const endsOrder = isForAll && context.gateway.upstream.endForceOrder(authority);
+    if (groups.length > 0 || endsOrder) return release(context, addressed);
+  } else if (groups.length > 0) return force(context, request, addressed);
+  const error = isForAll
+    ? `no client subscribes to names of "${authority}" yet, so there is no group to move`
+    : `authority "${authority}" has no group "${groupId}"`;
+  const ids = all.map(({ id }) => id);
+  const hint = isForAll ? FIRST_CLIENT : didYouMean(groupId, ids);
+  return failure(isForAll ? 409 : 404, error, { hint, groups: ids });
+}
+
+/** What an operator's request names. */
+interface Addressed {
+  readonly authority: string;
+  readonly groups: readonly FailoverGroup[];
+  /** All groups of the authority, also those that begin later. */
+  readonly isForAll: boolean;
 }
 
 function force(
   context: AdminContext,
   { query }: AdminRequest,
-  authority: string,
-  groups: readonly FailoverGroup[],
+  { authority, groups, isForAll }: Addressed,
 ): Reply {
   const source = query.get('source');
   const known = [
@@ -64,6 +71,7 @@ function force(
   }
   for (const group of moving)
     upstream.force(group.id, candidateIndex(group, named), duration.value);
+  if (isForAll) upstream.giveForceOrder(authority, named, duration.value);
   const until = wallTime(context.clock() + duration.value);
   const groupIds = moving.map(({ id }) => id);
   context.telemetry.say('failover_forced', {
@@ -76,11 +84,7 @@ function force(
   return json(200, { forced: source, until, groups: rows(context, moving) });
 }
 
-function release(
-  context: AdminContext,
-  authority: string,
-  groups: readonly FailoverGroup[],
-): Reply {
+function release(context: AdminContext, { authority, groups }: Addressed): Reply {
   const forced = groups.filter(({ failover }) => failover.kind === 'forced');
   for (const group of forced) context.gateway.upstream.release(group.id);
   context.telemetry.say('failover_released', { authority, groups: forced.map(({ id }) => id) });

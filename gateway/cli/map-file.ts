@@ -55,6 +55,8 @@ export class MapFile {
   #lookTimer: NodeJS.Timeout | undefined;
   #reading: Promise<void> | undefined;
   #isReadAgain = false;
+  /** The last look did not find the file. */
+  #isMissing = false;
   /** The file and the problems that were told last; undefined: it was read since. */
   #refused: string | undefined;
 
@@ -97,10 +99,20 @@ export class MapFile {
    * passes: a file that the map names was missing, or the gateway had no descriptor left.
    */
   #look(): void {
+    if (this.#timer || this.#reading) return;
     const now = fingerprintOf(this.#options.file);
-    if (now === undefined || this.#timer || this.#reading) return;
-    if (this.#refused !== undefined) void this.#read(undefined);
+    if (now === undefined) this.#noteMissing();
+    else if (this.#refused !== undefined) void this.#read(undefined);
     else if (now !== this.#fingerprint) this.#settle(now, performance.now());
+    this.#isMissing = now === undefined;
+  }
+
+  /** The gateway goes on with its map, but its next start would fail. A file that is being replaced is missing for one look at most. */
+  #noteMissing(): void {
+    if (!this.#isMissing) return;
+    this.#fingerprint = undefined;
+    const { file } = this.#options;
+    this.#refuse([`${file}: the file is missing: put it back, or the next start fails`]);
   }
 
   /** Waits until the file stays as it is, and reads it if it changed. */

@@ -350,12 +350,18 @@ export class Faults {
     const instance = this.dice.pick(instances);
     const groups = instance.federation.groups;
     if (groups.length === 0 || !instance.isAlive) return;
-    const { id, candidates } = this.dice.pick(groups);
+    const { id, spec, candidates } = this.dice.pick(groups);
     const forMs = this.dice.chance(0.2) ? Infinity : this.ms(1_000, 60_000);
     const target = this.dice.below(candidates.length);
     this.scene.log(`${instance.name} forces ${id} to ${target}`);
     instance.act(() => {
-      instance.federation.force(id, target, instance.nowMs, instance.nowMs + forMs);
+      const { federation, nowMs } = instance;
+      const untilMs = nowMs + forMs;
+      federation.force(id, target, nowMs, untilMs);
+      const source = candidates[target]?.source.name;
+      // Groups that begin later follow, too. An order without an end would last beyond the calm.
+      if (source !== undefined && forMs < Infinity)
+        federation.forceOrders.give(spec.name, { source, untilMs });
     });
   }
 

@@ -28,7 +28,10 @@ export function misnamedContent() {
   const alternative = { authority: 'onprem', fromPrefix: '', toPrefix: '' };
   const mapping = alternativeMapping('cloud', alternative);
   const candidates = [{ source, authority: 'onprem', mapping }];
-  const group = new FailoverGroup('cloud', spec, candidates, () => undefined, new TurnRoom());
+  const group = new FailoverGroup('cloud', spec, candidates, {
+    onInput: () => undefined,
+    room: new TurnRoom(),
+  });
   const typeUrl = TYPE_URL.cluster;
   const there = nameOf('xdstp://onprem/envoy.config.cluster.v3.Cluster/x');
   const name = mapping.toReference(there);

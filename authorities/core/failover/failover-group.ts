@@ -21,6 +21,7 @@ import {
   type GroupFacts,
 } from './failover.js';
 import type { Demand, InUse } from './demand.js';
+import type { ForceOrders } from './force-orders.js';
 import { GroupResources } from './group-resources.js';
 import { GroupLastKnown, type LastKnown } from './last-known.js';
 import type { Move } from './move.js';
@@ -66,6 +67,17 @@ interface Switching extends Pick<Switched, 'from' | 'to' | 'atMs'> {
 
 const ALL_DOWN: CachedCause = 'all_sources_down';
 
+/** What all groups share. */
+export interface GroupSurroundings {
+  /** Called for each input that may give this group events or another deadline. */
+  readonly onInput: () => void;
+  readonly room: TurnRoom;
+  /** Undefined: no content is kept beyond the process. */
+  readonly lastKnown?: LastKnown | undefined;
+  /** Default: none. */
+  readonly orders?: ForceOrders;
+}
+
 export class FailoverGroup {
   readonly id: string;
   readonly spec: AuthoritySpec;
@@ -80,26 +92,21 @@ export class FailoverGroup {
   /** When it took over the state of a group that a reload replaced. */
   #inheritedMs: number | undefined;
   readonly #room: TurnRoom;
+  readonly #orders: ForceOrders | undefined;
   /** The last switch, while names have still to move. */
   #switching: Switching | undefined;
   #events: GroupEvent[] = [];
 
-  /**
-   * @param onInput called for each input that may give this group events or another deadline
-   * @param room of all groups
-   * @param lastKnown undefined: no content is kept beyond the process
-   */
   constructor(
     id: string,
     spec: AuthoritySpec,
     candidates: readonly Candidate[],
-    onInput: () => void,
-    room: TurnRoom,
-    lastKnown?: LastKnown,
+    { onInput, room, lastKnown, orders }: GroupSurroundings,
   ) {
     this.id = id;
     this.#onInput = onInput;
     this.#room = room;
+    this.#orders = orders;
     this.spec = spec;
     this.candidates = candidates.map((candidate) => this.#judged(candidate));
     this.#failover = initialFailover(spec.failover);
@@ -169,6 +176,7 @@ export class FailoverGroup {
     const demand = this.#resources.add(typeUrl, name, nowMs);
     this.#variants.add(name);
     this.#lingerUntilMs = undefined;
+    if (this.#failover.kind === 'idle') this.#followOrder(nowMs);
     this.candidates.forEach((candidate, index) => {
       if (this.#subscribed[index]) subscribeAt(candidate, demand, this, nowMs);
     });
@@ -320,6 +328,20 @@ export class FailoverGroup {
       this.#withheldUntilMs(),
       kind === 'idle' || kind === 'forced' ? undefined : this.#lingerUntilMs,
     );
+  }
+
+  /**
+   * An operator has forced a source for the whole authority. This group holds nothing yet, so it waits for no other source, unless the
+   * forced one is down: then the primary serves until it is back.
+   */
+  #followOrder(nowMs: number): void {
+    const order = this.#orders?.inForce(this.spec.name, nowMs);
+    if (!order) return;
+    const target = this.candidates.findIndex(({ source }) => source.name === order.source);
+    if (target === -1) return;
+    const forced = force(this.#failover, target, nowMs, order.untilMs);
+    const active = this.#candidate(target).source.facts().live ? target : forced.active;
+    this.#enter({ ...forced, active });
   }
 
   force(target: number, nowMs: number, untilMs: number): void {

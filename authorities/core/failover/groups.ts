@@ -4,10 +4,13 @@ import { Agenda } from '../agenda.js';
 import type { Source, SourceFacts } from '../sources/source.js';
 import type { Candidate } from './candidate.js';
 import { FailoverGroup } from './failover-group.js';
+import { ForceOrders } from './force-orders.js';
 import type { LastKnown } from './last-known.js';
 import type { TurnRoom } from './turn-room.js';
 
 export class Groups {
+  /** Of operators, for whole authorities. */
+  readonly orders = new ForceOrders();
   readonly #byId = new Map<string, FailoverGroup>();
   readonly #bySource = new Map<Source, Set<FailoverGroup>>();
   readonly #agenda = new Agenda<FailoverGroup>();
@@ -31,7 +34,12 @@ export class Groups {
       // timer would run, and it would subscribe again.
       if (this.#byId.get(id) === group) this.#agenda.touch(group);
     };
-    const group = new FailoverGroup(id, spec, candidates, onInput, this.#room, this.#lastKnown);
+    const group = new FailoverGroup(id, spec, candidates, {
+      onInput,
+      room: this.#room,
+      lastKnown: this.#lastKnown,
+      orders: this.orders,
+    });
     this.#byId.set(id, group);
     for (const { source } of candidates) {
       let groups = this.#bySource.get(source);
