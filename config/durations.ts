@@ -20,7 +20,8 @@ const SIZE_REMEDY = 'write a number and a unit: B, KiB, MiB or GiB, such as "2Mi
 export function parseDuration(text: string): Quantity {
   const read = parseQuantity(text, MS_PER_UNIT, 'duration', DURATION_REMEDY);
   if (!read.ok || read.value <= MAX_DURATION_MS) return read;
-  return { ok: false, message: `"${text}" is longer than the longest timer, 24.8 days` };
+  const message = `"${text}" is longer than the longest timer, 24.8 days`;
+  return { ok: false, message, remedy: 'write at most "24d"' };
 }
 
 /** `"2MiB"` → 2,097,152 (bytes). */

@@ -1,4 +1,7 @@
 /** Checks the files that the settings name, before the gateway needs them. */
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { adminTokenIn, publicKeysIn, type Read } from './listener-secrets.js';
 import type { MapFiles } from './map-files.js';
 import { checkTlsFiles, type TlsFileRole } from './tls-files.js';
 import { whyUnwritable } from './unwritable-file.js';
@@ -20,6 +23,10 @@ const NEEDED = [
   'client.jwt.jwks',
   'admin.token_file',
 ];
+const CONTENT = [
+  ['client.jwt.jwks', publicKeysIn],
+  ['admin.token_file', adminTokenIn],
+] as const;
 /** The gateway starts without its peers. */
 const OF_PEERS = [
   ...['ca', 'cert', 'key'].map((name) => `nats.tls.${name}`),
@@ -38,7 +45,8 @@ export function checkSettingFiles(
   const wrong = (['client', 'admin', 'nats'] as const).flatMap((section) =>
     checkPair(section, get, files),
   );
-  return [...missing, ...wrong, ...checkKeys(get, files), ...checkStateFile(get, files)];
+  const ofSecrets = CONTENT.flatMap(([key, read]) => checkContent(key, read, get, files));
+  return [...missing, ...wrong, ...ofSecrets, ...checkStateFile(get, files), ...checkStore(get)];
 }
 
 /** The gateway serves clients without its state file. */
@@ -59,17 +67,29 @@ function checkStateFile(
   return [{ key, message: `${path} cannot be written: ${words}`, ...remedy, isHarmless: true }];
 }
 
-/** The keys themselves are checked where they are used. */
-function checkKeys(get: (key: string) => unknown, files: MapFiles): readonly SettingFileFinding[] {
-  const content = contentOf(get('client.jwt.jwks'), files);
-  if (content === undefined) return [];
-  try {
-    JSON.parse(content.toString());
-    return [];
-  } catch {
-    const remedy = 'write a JSON Web Key Set: { "keys": [{ "kty": … }] }';
-    return [{ key: 'client.jwt.jwks', message: 'is not JSON', remedy, isHarmless: false }];
-  }
+/** The gateway serves clients without the content on disk, and creates the directory. */
+function checkStore(get: (key: string) => unknown): readonly SettingFileFinding[] {
+  const [key, path] = ['content_dir', get('content_dir')];
+  if (typeof path !== 'string') return [];
+  let existing = path;
+  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing);
+  const unwritable = whyUnwritable(join(existing, 'a file'));
+  if (unwritable === undefined) return [];
+  const { words, ...remedy } = unwritable;
+  return [{ key, message: `${path} cannot be used: ${words}`, ...remedy, isHarmless: true }];
+}
+
+/** @param read of what the file must contain */
+function checkContent(
+  key: string,
+  read: (text: string) => Read<unknown>,
+  get: (key: string) => unknown,
+  files: MapFiles,
+): readonly SettingFileFinding[] {
+  const content = contentOf(get(key), files);
+  const found = content && read(content.toString());
+  if (!found || found.ok) return [];
+  return [{ key, message: found.words, remedy: found.remedy, isHarmless: false }];
 }
 
 /** @returns undefined: not set, or not readable, which is another finding */

@@ -152,7 +152,10 @@ export function readEnvironment(
         unplaced(name, option.key, message, remedy),
       );
     } else if (!/_SERVICE_(HOST|PORT)|_PORT(_\d+_(TCP|UDP).*)?$/.test(name)) {
-      warnings.push(unplaced(name, '', 'unknown variable', didYouMean(name, [...byName.keys()])));
+      const flag = name.replace('TRIBUTARY_', '').toLowerCase().replaceAll('_', '-');
+      const ofFlag = SETTING_OPTIONS.find(({ key }) => flagName(key) === flag);
+      const word = ofFlag ? environmentName(ofFlag.key) : name;
+      warnings.push(unplaced(name, '', 'unknown variable', didYouMean(word, [...byName.keys()])));
     }
   }
   return { ...collector.said('environment'), warnings };
@@ -188,11 +191,11 @@ export function readFlags(argv: readonly string[]): SettingValues {
     if (option === undefined) {
       const known = [...byName.keys(), ...PROCESS_FLAGS.keys()].map((flag) => `--${flag}`);
       // The setting that is meant is not missing as well.
-      const meant = byName.get(nearestWord(name, byName.keys()) ?? '');
+      const whole = SETTING_OPTIONS.find(({ key }) => key.replace(/[._]/g, '-') === name);
+      const meant = whole ?? byName.get(nearestWord(name, byName.keys()) ?? '');
       if (meant) collector.mentioned.add(meant.key);
-      collector.problems.push(
-        unplaced(`--${name}`, '', 'unknown flag', didYouMean(`--${name}`, known)),
-      );
+      const hint = didYouMean(whole ? `--${flagName(whole.key)}` : `--${name}`, known);
+      collector.problems.push(unplaced(`--${name}`, '', 'unknown flag', hint));
       // Skip its value, which would be reported as a second wrong argument.
       if (match?.[2] === undefined && rest[0]?.startsWith('--') === false) rest.shift();
       continue;

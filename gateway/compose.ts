@@ -429,6 +429,7 @@ function certificatesOf({ server, upstream }: GatewayView, settings: Settings): 
   return new CertificateEnds({
     listener: () => server.tlsMaterial,
     map: () => upstream.view.map,
+    admin: settings.admin.tls,
     nats: settings.nats?.tls ?? null,
     clock,
   });

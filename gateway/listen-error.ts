@@ -38,7 +38,7 @@ function causeOf(
   setting: ListenerWords['setting'],
   error: unknown,
 ): readonly [ListenErrorCode, string, string?] {
-  const another = `set another port with --${setting}-port`;
+  const another = `set another port with --${setting}-port or --port-offset`;
   switch (system) {
     case 'EADDRINUSE':
       return [
@@ -50,7 +50,14 @@ function causeOf(
       return [
         'address_not_here',
         'this machine does not have the address, EADDRNOTAVAIL',
-        `correct --${setting}-host`,
+        `correct --${setting}-host: write an address of this machine`,
+      ];
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return [
+        'address_not_here',
+        `no address is known for this name, ${system}`,
+        `correct --${setting}-host: write an address of this machine`,
       ];
     case 'EACCES':
       return ['port_needs_privilege', 'the system denies this port, EACCES', another];

@@ -1,5 +1,6 @@
 /** The token that requests to the admin server must carry (RFC 6750, 2.1), from a file that may change. */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { adminTokenIn } from '../../config/listener-secrets.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 
 /** The file is read again when the last reading is older. */
@@ -61,17 +62,16 @@ export class AdminToken {
 }
 
 function digestIn(file: string): Buffer {
-  let token: string;
+  let text: string;
   try {
-    token = readNamedFile(file, MAX_TOKEN_BYTES).toString().trim();
+    text = readNamedFile(file, MAX_TOKEN_BYTES).toString();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`admin.token_file ${reason}`, { cause: error });
   }
-  if (!/^\S+$/.test(token)) {
-    throw new Error(`admin.token_file ${file}: must have one token without white space`);
-  }
-  return digestOf(token);
+  const token = adminTokenIn(text);
+  if (!token.ok) throw new Error(`admin.token_file ${file}: ${token.words} (${token.remedy})`);
+  return digestOf(token.value);
 }
 
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();

@@ -42,9 +42,17 @@ const FLAGS: readonly Flag[] = [
     meaning:
       'Lists the authorities of this map. Without old_style_names, its first one is --authority.',
   },
-  { name: 'ca', value: 'FILE', meaning: 'CA of the gateway (PEM). Default: plaintext.' },
-  { name: 'cert', value: 'FILE', meaning: 'Certificate of the client (PEM), with --key.' },
-  { name: 'key', value: 'FILE', meaning: 'Key of the client (PEM), with --cert.' },
+  {
+    name: 'ca',
+    value: 'FILE',
+    meaning: 'Path on the host of the client: the CA of the gateway (PEM). Default: plaintext.',
+  },
+  {
+    name: 'cert',
+    value: 'FILE',
+    meaning: 'Path on that host: the certificate of the client (PEM), with --key.',
+  },
+  { name: 'key', value: 'FILE', meaning: 'Path on that host: its key (PEM), with --cert.' },
   {
     name: 'output',
     short: 'o',
@@ -86,10 +94,10 @@ function optionsOf(given: Arguments, map: AuthorityMap | undefined): ClientBoots
   const authority = given.text('authority') ?? (map?.oldStyle ? undefined : authorities[0]);
   const path = given.text('path') ?? '';
   const [ca, cert, key] = [given.text('ca'), given.text('cert'), given.text('key')];
-  if (ca === undefined && (cert ?? key) !== undefined) throw new UsageError('--cert needs --ca');
   if ((cert === undefined) !== (key === undefined)) {
     throw new UsageError('--cert and --key belong together');
   }
+  if (ca === undefined && cert !== undefined) throw new UsageError('--cert needs --ca');
   return {
     gateways: second === undefined ? [first] : [first, second],
     nodeId: given.text('node-id') ?? 'my-client',

@@ -74,7 +74,7 @@ function killEvery(text: string | undefined): number {
   if (text === undefined) return KILL_EVERY_MS;
   const read = parseDuration(text);
   if (read.ok && read.value >= MIN_KILL_EVERY_MS) return read.value;
-  throw new UsageError(`--kill-every "${text}" is not a duration of 5s or more`);
+  throw new UsageError(`--kill-every "${text}" is not a duration of 5s or more (write e.g. 20s)`);
 }
 
 function countOf(text: string | undefined): number | undefined {

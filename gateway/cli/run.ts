@@ -46,6 +46,8 @@ export const COMMANDS: readonly (Command | RawCommand)[] = [
   completionCommand(() => COMMANDS),
 ];
 
+const NAMES: readonly string[] = COMMANDS.map(({ name }) => name);
+
 /** @param argv arguments without node and script: `process.argv.slice(2)` */
 export async function run(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   const [first, ...rest] = argv;
@@ -61,14 +63,18 @@ export async function run(argv: readonly string[], shell: Shell): Promise<ExitCo
     shell.err(overview());
     return EXIT.usage;
   }
+  // `serve` has no such flag. Values of its flags may be words like the names of commands.
+  const late = first === '--admin' ? rest.find((word) => NAMES.includes(word)) : undefined;
+  if (late !== undefined) {
+    const others = argv.filter((word) => word !== late).join(' ');
+    shell.err(`write the command first: tributary ${late} ${others}\n`);
+    return EXIT.usage;
+  }
   // Flags without a command are settings of the gateway.
   if (first.startsWith('--')) return serveCommand.runRaw(argv, shell);
   const command = COMMANDS.find(({ name }) => name === first);
   if (!command) {
-    const hint = didYouMean(
-      first,
-      COMMANDS.map(({ name }) => name),
-    );
+    const hint = didYouMean(first, NAMES);
     shell.err(`unknown command "${first}" (${hint ?? 'see tributary --help'})\n`);
     return EXIT.usage;
   }

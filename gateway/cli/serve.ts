@@ -68,9 +68,8 @@ async function runGateway(
     port = await gateway.start();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    // The reason is on stderr: once is enough.
     const known = error instanceof ListenError ? { code: error.code, address: error.address } : {};
-    telemetry.say('gateway_failed', known);
+    telemetry.say('gateway_failed', { ...known, reason });
     shell.err(`the gateway cannot start: ${reason}\n`);
     return EXIT.cannotStart;
   }

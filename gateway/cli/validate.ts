@@ -1,4 +1,5 @@
 /** Checks an authority map, the files that it names, and the settings if they are given. */
+import { resolve } from 'node:path';
 import { directoryProblems } from '../../authorities/index.js';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
@@ -53,6 +54,7 @@ function checkMap(file: string, env: Shell['env'], settingsFile?: string): Check
   if (read.ok && settingsFile !== undefined) {
     const unfitting = identityWarnings(loaded.map.clients, read.settings.client, file);
     warnings.push(...[...read.warnings, ...unfitting].map(formatProblem));
+    warnings.push(...otherMap(file, settingsFile));
   }
   const { authorities, sources, oldStyle, defaultSource } = loaded.map;
   const entries = oldStyle
@@ -73,6 +75,14 @@ function checkMap(file: string, env: Shell['env'], settingsFile?: string): Check
 
 const counted = (count: number, one: string, many: string): string =>
   `${count} ${count === 1 ? one : many}`;
+
+/** Warns of settings that name another map than the one that is checked. */
+function otherMap(file: string, settingsFile: string): readonly string[] {
+  const read = loadSettings({ argv: ['--settings', settingsFile], env: {} });
+  if (!read.ok || resolve(read.settings.authorityMap) === resolve(file)) return [];
+  const named = read.settings.authorityMap;
+  return [`${settingsFile}: authority_map: names ${named}, and this command checked ${file}`];
+}
 
 /** Warns of a gateway that is open to everybody, with the settings that it would have in this environment. */
 function openness(

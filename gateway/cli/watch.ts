@@ -25,6 +25,8 @@ export const watch: Command = {
   meaning: 'Prints every change of a name, or of the members of a glob, as it happens.',
   run: async (given, shell) => {
     const [urn = ''] = given.positionals;
+    if (!urn.startsWith('xdstp:'))
+      throw new UsageError(`watch takes xdstp:// names only, not "${urn}" (get shows others)`);
     const count = given.text('count') ?? 'Infinity';
     if (!/^([1-9]\d{0,8}|Infinity)$/.test(count)) {
       throw new UsageError(`--count ${count} is not a number of changes (write e.g. --count 1)`);

@@ -7,6 +7,7 @@
  */
 import type * as Jose from 'jose';
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, JWTVerifyOptions } from 'jose';
+import { publicKeysIn } from '../../config/listener-secrets.js';
 import type { JwtSpec } from '../../config/settings.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
@@ -142,21 +143,10 @@ export class ClientTokens {
 }
 
 function keysIn(text: string, file: string): JSONWebKeySet {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // The message of the parser quotes the file.
-    throw new Error(`${file} is not JSON`);
-  }
-  const { keys } = (value ?? {}) as { readonly keys?: unknown };
-  if (!Array.isArray(keys) || keys.length === 0) throw new Error(`${file} has no keys`);
-  if (!keys.some(isPublic)) throw new Error(`${file} has no RSA, EC or OKP key`);
-  return { keys: keys.filter(isPublic) };
+  const read = publicKeysIn(text);
+  if (!read.ok) throw new Error(`client.jwt.jwks ${file} ${read.words} (${read.remedy})`);
+  return { keys: [...read.value] };
 }
-
-const isPublic = (key: unknown): key is JSONWebKeySet['keys'][number] =>
-  ['RSA', 'EC', 'OKP'].includes(String((key as { readonly kty?: unknown } | null)?.kty));
 
 const refused = (message: string): VerifiedToken => ({
   ok: false,

@@ -6,10 +6,12 @@ import { X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import type { AuthorityMap } from '../../config/model.js';
 import type { NatsTlsSpec } from '../../config/nats-settings.js';
+import type { ServerTlsSpec } from '../../config/settings.js';
 import type { PutGauge } from './metrics.js';
 
 /** Values of the label `certificate`. */
-export type CertificateUse = 'listener' | 'client_ca' | 'source' | 'source_ca' | 'nats' | 'nats_ca';
+export type CertificateUse =
+  'listener' | 'client_ca' | 'admin' | 'admin_ca' | 'source' | 'source_ca' | 'nats' | 'nats_ca';
 
 /** The PEM bytes that the client listener uses. */
 export interface ListenerCertificates {
@@ -21,6 +23,7 @@ export interface CertificateInputs {
   /** Undefined: the listener has no TLS, or does not listen yet. */
   readonly listener: () => ListenerCertificates | undefined;
   readonly map: () => AuthorityMap;
+  readonly admin: ServerTlsSpec | null;
   readonly nats: NatsTlsSpec | null;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
@@ -71,7 +74,7 @@ export class CertificateEnds {
   }
 
   #files(): readonly { use: CertificateUse; source: string; path: string | undefined }[] {
-    const { map, nats } = this.#inputs;
+    const { map, admin, nats } = this.#inputs;
     const ofSources = [...map().sources.values()].flatMap((source) => {
       if (source.kind !== 'grpc') return [];
       const { name, tls } = source;
@@ -82,6 +85,8 @@ export class CertificateEnds {
     });
     return [
       ...ofSources,
+      { use: 'admin', source: '', path: admin?.certChainFile },
+      { use: 'admin_ca', source: '', path: admin?.clientCaFile },
       { use: 'nats', source: '', path: nats?.certFile },
       { use: 'nats_ca', source: '', path: nats?.caFile },
     ];

@@ -395,7 +395,7 @@ export const METRICS = {
     kind: 'gauge',
     labels: ['certificate', 'source'],
     meaning:
-      'Unix time at which a certificate expires, by use: for `listener` and `client_ca` the certificates in use, for `source`, `source_ca`, `nats` and `nats_ca` those in the files. The earliest end in a chain, the latest end in a CA bundle. Certificates of `tls_by_identity` are not included.',
+      'Unix time at which a certificate expires, by use: for `listener` and `client_ca` the certificates in use, for `admin`, `admin_ca`, `source`, `source_ca`, `nats` and `nats_ca` those in the files. The earliest end in a chain, the latest end in a CA bundle. Certificates of `tls_by_identity` are not included.',
   },
   tributary_state_writes_total: {
     kind: 'counter',

@@ -210,12 +210,15 @@ t.test('with a port in use it exits with 3 and reports the address', async (t) =
   t.equal(
     second.errors(),
     `the gateway cannot start: cannot listen on 127.0.0.1:${port}: another process uses it, ` +
-      'EADDRINUSE (end that process, or set another port with --admin-port)\n',
-    'the reason once, with a remedy',
+      'EADDRINUSE (end that process, or set another port with --admin-port or --port-offset)\n',
+    'the reason with a remedy',
   );
   const failed = await second.said('gateway_failed');
-  t.match(failed, { code: 'address_in_use', address: `127.0.0.1:${port}` });
-  t.notMatch(JSON.stringify(failed), 'EADDRINUSE');
+  t.match(
+    failed,
+    { code: 'address_in_use', address: `127.0.0.1:${port}`, reason: /EADDRINUSE/ },
+    'and in the log, which may be all that is kept',
+  );
   first.child.kill('SIGINT');
   t.strictSame(await first.exit, [EXIT.ok, null]);
 });

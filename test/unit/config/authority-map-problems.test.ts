@@ -114,7 +114,9 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     withSource('{ target: "a:1", timers: { linger: 25d } }'),
-    ['2:41: sources.s.timers.linger: "25d" is longer than the longest timer, 24.8 days'],
+    [
+      '2:41: sources.s.timers.linger: "25d" is longer than the longest timer, 24.8 days (write at most "24d")',
+    ],
   ],
   [
     withSource('{ target: "a:1", timers: { backoff_max: 100ms } }'),

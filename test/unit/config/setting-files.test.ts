@@ -32,6 +32,20 @@ t.test('docs/OPERATIONS.md: a missing or wrong file of the listeners ends the st
   t.strictSame(peers.ok ? peers.warnings.map(formatProblem) : [], [
     `--nats-tls-ca: nats.tls.ca: no file at ${folder}/none`,
   ]);
+  const empty = load(
+    ...['--admin-token-file', file('token', 'two words')],
+    ...['--client-jwt-jwks', file('keys.json', '{"keys":[]}'), '--client-jwt-issuer', 'i'],
+    ...['--client-jwt-audience', 'a', '--content-dir', join(folder, 'token', 'content')],
+  );
+  t.strictSame(empty.ok ? [] : empty.problems.map(formatProblem), [
+    '--admin-token-file: admin.token_file: must have one token without white space (write one, such as the output of openssl rand -hex 32)',
+    '--client-jwt-jwks: client.jwt.jwks: has no keys (write a JSON Web Key Set: { "keys": [{ "kty": … }] })',
+  ]);
+  const store = load('--content-dir', join(folder, 'token', 'content'));
+  t.strictSame(store.ok ? store.warnings.map(formatProblem) : [], [
+    `--content-dir: content_dir: ${folder}/token/content cannot be used: ${folder}/token is not a directory, ENOTDIR (correct the path)`,
+  ]);
+  t.match(load('--content-dir', join(folder, 'new', 'content')), { warnings: [] });
   const wrong = load('--client-port', 'x', '--admin-token-file', join(folder, 'none'));
   t.match(wrong, { ok: false, areFilesWrong: undefined }, 'a later start would not help');
   t.end();

@@ -135,6 +135,10 @@ const BAD_INPUTS: readonly (readonly [Parameters<typeof parse>[0], readonly stri
   ],
   [{}, ['settings: authority_map: is not set (write --authority-map FILE)']],
   [
+    { argv: ['--authority-map=m', '--limits-drain-grace', '10s'] },
+    ['--limits-drain-grace: unknown flag (did you mean "--drain-grace"?)'],
+  ],
+  [
     { argv: ['--authority-mapp', 'm', 'x', '--log-pretty=y', '--client-port', '1x', '--node-id'] },
     [
       'x: is not a flag (all arguments are flags, see --help)',
@@ -309,6 +313,8 @@ t.test('the probe port follows the admin port, unless it is set', (t) => {
 t.test('an unknown variable is a warning, except the variables that Kubernetes sets', (t) => {
   const env = {
     TRIBUTARY_ADMNI_HOST: 'x',
+    // As the flag is called.
+    TRIBUTARY_DRAIN_GRACE: '10s',
     TRIBUTARY_SERVICE_HOST: '1',
     TRIBUTARY_PORT_80_TCP_ADDR: '1',
     TRIBUTARY_PORT: 'tcp://',
@@ -318,6 +324,7 @@ t.test('an unknown variable is a warning, except the variables that Kubernetes s
   const result = parse({ argv: ['--authority-map=m'], env });
   t.strictSame(result.ok && result.warnings.map(formatProblem), [
     'TRIBUTARY_ADMNI_HOST: unknown variable (did you mean "TRIBUTARY_ADMIN_HOST"?)',
+    'TRIBUTARY_DRAIN_GRACE: unknown variable (did you mean "TRIBUTARY_LIMITS_DRAIN_GRACE"?)',
     'TRIBUTARY_ADMIN_PORT: is the variable of a Kubernetes Service (it is ignored; set enableServiceLinks: false in the pod)',
   ]);
   t.equal(result.ok && result.settings.admin.port, 18_900);

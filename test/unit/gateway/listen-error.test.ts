@@ -14,6 +14,7 @@ t.test('each cause has a code and a remedy; others keep the words of the system'
   t.match(away, { code: 'address_not_here', address: '[::2]:9', message: /--admin-host/ });
   t.match(listenError(client, system('EACCES')), { code: 'port_needs_privilege' });
   t.match(listenError(client, system('EIO')), { code: 'listen_failed', message: /listen EIO: x/ });
+  t.match(listenError(client, system('ENOTFOUND')).message, /address of this machine/);
   t.match(listenError(client, 'odd'), { code: 'listen_failed', message: /odd/ });
   t.end();
 });

@@ -79,6 +79,12 @@ t.test(
 t.test('validate exits 0 for a good map, and 1 with file:line:column for a bad one', async (t) => {
   const file = mapIn(folder(t));
   t.match(await cli('validate', file), { code: EXIT.ok, out: /valid, 2 authorities, 2 sources/ });
+  const settings = `${file}.settings.yaml`;
+  writeFileSync(settings, `authority_map: ${file}.other\n`);
+  t.match(await cli('validate', file, '--settings', settings), {
+    code: EXIT.ok,
+    err: /warning: .*: authority_map: names .*other, and this command checked/,
+  });
   writeFileSync(file, MAP.replace('sources: [one]', 'sources: [ona]'));
   const bad = await cli('validate', file);
   t.equal(bad.code, EXIT.no);
@@ -261,6 +267,11 @@ t.test('explain calls no source serving that is lost and serves nothing', (t) =>
 });
 
 t.test('a misspelled command or option exits 2 and suggests a correction', async (t) => {
+  t.match(await cli('--admin', '127.0.0.1:1', 'status'), {
+    code: EXIT.usage,
+    err: /write the command first: tributary status --admin 127\.0\.0\.1:1/,
+  });
+  t.match(await cli('watch', 'web'), { code: EXIT.usage, err: /xdstp:\/\/ names only/ });
   t.match(await cli('forse'), { code: EXIT.usage, err: /did you mean "force"\?/ });
   t.match(await cli('get', URN, '--admn', 'x'), { code: EXIT.usage, err: /"--admin"/ });
   t.match(await cli('get'), { code: EXIT.usage, err: /URN is missing/ });

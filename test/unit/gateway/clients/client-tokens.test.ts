@@ -116,7 +116,8 @@ t.test(
     ] as const) {
       issuer.write(text);
       tokens.refresh();
-      t.strictSame(events.at(-1), { kind: 'refused', reason: `${issuer.file} ${problem}` });
+      const reason = `client.jwt.jwks ${issuer.file} ${problem} (write a JSON Web Key Set: { "keys": [{ "kty": … }] })`;
+      t.strictSame(events.at(-1), { kind: 'refused', reason });
       t.match(await verify({ key: 1 }), { ok: true });
     }
     const count = events.length;
@@ -131,7 +132,7 @@ t.test(
 t.test('a gateway does not start with keys that cannot be used', async (t) => {
   const { issuer, tokens } = await setUp(t);
   issuer.write('no keys');
-  await t.rejects(tokens.start(), { message: `${issuer.file} is not JSON` });
+  await t.rejects(tokens.start(), { message: `client.jwt.jwks ${issuer.file} is not JSON` });
 });
 
 t.test('the gateway does not wait for the writer of a pipe in place of the keys', async (t) => {

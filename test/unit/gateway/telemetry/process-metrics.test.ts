@@ -115,6 +115,7 @@ t.test('each certificate has its end, the listener that of the one in use', asyn
         grpcSource('plain', null),
         grpcSource('files', null, 'path'),
       ),
+    admin: { certChainFile: leaf.cert, privateKeyFile: leaf.key, clientCaFile: roots },
     nats: { certFile: leaf.cert, caFile: join(directory, 'absent.pem') },
     clock: () => nowMs,
   });
@@ -123,6 +124,8 @@ t.test('each certificate has its end, the listener that of the one in use', asyn
     [`${metric} source mutual`]: endOf(leafPem),
     [`${metric} source_ca mutual`]: endOf(longPem),
     [`${metric} source chain`]: endOf(leafPem),
+    [`${metric} admin `]: endOf(leafPem),
+    [`${metric} admin_ca `]: endOf(longPem),
     [`${metric} nats `]: endOf(leafPem),
   };
   await ends.read();
