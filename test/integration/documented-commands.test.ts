@@ -63,6 +63,7 @@ async function startWorld(t: Test): Promise<World> {
     join(folder, 'plain.yaml'),
     `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: ${NAME}\n`,
   );
+  writeFileSync(join(folder, 'settings.yaml'), 'authority_map: authority-map.yaml\n');
   const quickstart = readFileSync(join(folder, 'authority-map.yaml'), 'utf8');
   const sources = 'sources:\n  plain: { path: plain.yaml }\n';
   const names = 'old_style_names: { served_by: [{ sources: [plain] }] }\n';
