@@ -25,7 +25,7 @@ export type ContentStoreEvent =
   | { readonly kind: 'opened'; readonly directory: string; readonly resources: number }
   /** The store cannot be used: the process keeps nothing and finds nothing. */
   | { readonly kind: 'refused'; readonly directory: string; readonly reason: string }
-  /** The database was damaged, and is empty now. */
+  /** The database was damaged; the gateway empties it. */
   | { readonly kind: 'damaged'; readonly directory: string; readonly reason: string }
   | { readonly kind: 'write_failed'; readonly directory: string; readonly reason: string }
   /** It was written again after failures. */
@@ -168,7 +168,10 @@ export class ContentStore implements LastKnown {
     return resources;
   }
 
-  /** From now on the store stays as it is: clients that leave at the shutdown take no content with them. */
+  /**
+   * From now on the store accepts no changes: clients that leave at the shutdown take no content with them. `close` still writes the
+   * changes that wait.
+   */
   freeze(): void {
     if (this.#isFrozen) return;
     this.#beat();

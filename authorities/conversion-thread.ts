@@ -5,7 +5,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { FileResource } from '../config/file-resource.js';
-import type { Converted } from '../protos/discovery-json.js';
+import type { Converted } from '../protos/rest-client-json.js';
 import type { ResourceFromJson } from '../protos/rest-source-json.js';
 import type { ParsedText } from './core/sources/good-files.js';
 
@@ -82,7 +82,7 @@ export class ConversionThread {
   }
 
   /**
-   * @param onShown as for `toJson`, with the resource without secrets: its JSON, as `resourceToJson` makes it, or the bytes
+   * @param onShown as for `toJson`, with the resource without secrets: its JSON, as `redactedJson` makes it, or the bytes
    * of its message. An error: it cannot be read, or a text that stands for a secret does not fit into its field
    */
   show(task: ShowTask, onShown: (shown: Converted<Uint8Array>) => void): void {

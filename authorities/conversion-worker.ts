@@ -1,7 +1,7 @@
 /** A thread that converts resources and reads files of resources, one after the other. See conversion-thread.ts. */
 import { parentPort, type Transferable } from 'node:worker_threads';
-import { largeResourceToJson, type Converted } from '../protos/discovery-json.js';
-import { resourceFromJson, resourceToJson } from '../protos/json-resources.js';
+import { largeResourceToJson, type Converted } from '../protos/rest-client-json.js';
+import { resourceFromJson, redactedJson } from '../protos/json-resources.js';
 import { largeResourceFromJson } from '../protos/rest-source-json.js';
 import { NEXT_PIECE, type Message, type ShowTask, type Task } from './conversion-thread.js';
 import type { ParsedText } from './core/sources/good-files.js';
@@ -46,7 +46,7 @@ function convert(task: Task): void {
 }
 
 function shown({ typeUrl, body, as }: ShowTask): Converted<Uint8Array> {
-  const json = resourceToJson(typeUrl, body);
+  const json = redactedJson(typeUrl, body);
   if (as === 'json') return { ok: true, value: Buffer.from(JSON.stringify(json)) };
   const read = resourceFromJson(json);
   return read.ok ? { ok: true, value: read.body } : { ok: false, reason: read.message };

@@ -1,6 +1,6 @@
 /**
  * Watches directories for changes of their entries. If the host has no watches left, it reports this as a problem, and
- * its user looks again every LOOK_AGAIN_MS.
+ * calls `onChange` every LOOK_AGAIN_MS.
  */
 import { watch, type FSWatcher } from 'node:fs';
 import { join } from 'node:path';

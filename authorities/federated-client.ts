@@ -126,8 +126,8 @@ export class FederatedClient {
   }
 
   /**
-   * The names of a node group that no client needs any more. Empty if no source of the group answers: what it holds could
-   * not be had again.
+   * The names of a node group that no client needs any more. Empty unless each source in use is live: the gateway could not request
+   * a dropped name again.
    */
   retirable(scope: string): Iterable<Asked> {
     const nodeGroup = this.#federation.nodeGroups.at(scope);

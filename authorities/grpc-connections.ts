@@ -37,7 +37,7 @@ export interface ConnectionUser {
   start(connection: GrpcConnection): void;
   /** The source refused the connection: each call on it fails at once, and its status tells why. Must not throw. */
   refused(): void;
-  /** The connection has no room after all, or was lost before the start; the user has joined this one instead. */
+  /** The old connection has no room after all, or was lost before the start. The user joins `connection` after this call. */
   moved(connection: GrpcConnection): void;
   /** There is no room for it, and no other connection can be opened. */
   fail(error: unknown): void;

@@ -11,7 +11,7 @@ import type { GrpcSourceSpec } from '../config/model.js';
 import { DEFAULT_REST } from '../config/defaults.js';
 import { CollectedBytes } from '../protos/collected-bytes.js';
 import { STATUS_CODE } from '../protos/discovery.js';
-import { preparingRequests, type Converted } from '../protos/discovery-json.js';
+import { preparingRequests, type Converted } from '../protos/rest-client-json.js';
 import { conversions } from './conversion-thread.js';
 import {
   discoveryRequestToJson,

@@ -59,7 +59,7 @@ export class SourceConnection {
         return;
       case 'send':
         // Not from the dial: a stream on which nothing was requested yet owes no response (`prewarm: connected`).
-        if (this.#attempt) this.#guarded ??= this.#guard();
+        if (this.#attempt) this.#guarded ??= this.#beginGuarded();
         this.#attempt?.send(effect);
         return;
       case 'pause':
@@ -69,7 +69,7 @@ export class SourceConnection {
         this.#attempt?.resume?.();
         return;
       case 'up':
-        this.#guarded ??= this.#guard();
+        this.#guarded ??= this.#beginGuarded();
         this.#guarded.succeeded();
         return;
       case 'hang_up':
@@ -151,8 +151,8 @@ export class SourceConnection {
     }
   }
 
-  /** Until it is settled, or until the first response of the present attempt is overdue. */
-  #guard(): GuardedAttempt {
+  /** Begins an attempt at the circuit breaker. The breaker ends it if the first response is overdue. */
+  #beginGuarded(): GuardedAttempt {
     const epoch = this.#epoch;
     return this.#breaker.attempt((reason) => {
       if (epoch !== this.#epoch) return;

@@ -66,7 +66,7 @@ export class Turns {
   #isScheduled = false;
   /** Work of the present turn ran without waiting. */
   #hasRunAtOnce = false;
-  /** The work that runs now has asked for it. */
+  /** The work that runs now called `countTicks`. */
   #countsTicks = false;
 
   /** @param onError a piece of work threw; the others go on */

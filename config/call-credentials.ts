@@ -2,6 +2,7 @@
  * Reads `call_credentials`: tokens of the gateway itself for a source. The short form of a source has
  * one; Envoy's GoogleGrpc has a list, with the plug-in that reads a file.
  */
+import { isGrpcHeaderName } from './header-names.js';
 import type { SourceContext } from './channel-parts.js';
 import type { Cursor } from './cursor.js';
 import type { MetadataSpec } from './model.js';
@@ -89,7 +90,7 @@ function readPlugin(plugin: Cursor, context: SourceContext): CallCredentials {
   }
   const valueFile = context.existingPath(secret, 'file');
   const key = (config.field('header_key').string() ?? '').toLowerCase() || AUTHORIZATION;
-  if (!/^[0-9a-z_.-]+$/.test(key) || key.startsWith('grpc-')) {
+  if (!isGrpcHeaderName(key)) {
     config
       .field('header_key')
       .problem(`${JSON.stringify(key)} is not a header name that gRPC allows`);

@@ -1,4 +1,5 @@
 /** Reads the parts that all forms of a source share: target, TLS, headers, rate limit. */
+import { isGrpcHeaderName } from './header-names.js';
 import type { Cursor } from './cursor.js';
 import { DEFAULT_RATE_LIMIT } from './defaults.js';
 import type { ClientTlsSpec, MetadataSpec } from './model.js';
@@ -66,7 +67,7 @@ export function readMetadata(list: Cursor, context: SourceContext): readonly Met
     const value = item.field('value');
     const valueFile = item.field('value_file');
     if (name === undefined || name === '') return [];
-    if (!/^[0-9a-z_.-]+$/.test(name) || name.startsWith('grpc-')) {
+    if (!isGrpcHeaderName(name)) {
       item.field('key').problem(`${JSON.stringify(name)} is not a header name that gRPC allows`);
     }
     if (value.present === valueFile.present) {

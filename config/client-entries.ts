@@ -4,10 +4,11 @@
  */
 import { hasNoHostBits, parseAddressRange, type AddressRange } from '../protos/address-range.js';
 import { elementTypeOf } from '../protos/list-collection.js';
-import { messageOf, shortTypeOf, TYPE_URL } from '../protos/type-urls.js';
+import { messageOf } from '../protos/type-urls.js';
 import type { Cursor } from './cursor.js';
 import type { ClientGrant, ClientLimits, ClientMatch, ClientRule, PathPattern } from './model.js';
-import { didYouMean, nearestWord } from './nearest.js';
+import { didYouMean } from './nearest.js';
+import { misspelledType } from './type-names.js';
 import { coveringRule } from './unmatched-rules.js';
 
 /** The names that the other sections of the map serve. */
@@ -210,8 +211,6 @@ function readPath(at: Cursor): PathPattern | undefined {
   return isDirectory ? { prefix: directory } : { id: text };
 }
 
-const KNOWN_TYPES = Object.values(TYPE_URL).map(shortTypeOf);
-
 function readTypes(at: Cursor): readonly string[] | undefined {
   if (!at.present) return undefined;
   return at.items().flatMap((item) => {
@@ -222,9 +221,9 @@ function readTypes(at: Cursor): readonly string[] | undefined {
       item.problem('is not a type', 'write its short name, such as Cluster');
       return [];
     }
-    const nearest = KNOWN_TYPES.includes(message) ? undefined : nearestWord(message, KNOWN_TYPES);
-    if (nearest !== undefined) {
-      item.warn(`no client asks for ${message}`, `did you mean ${JSON.stringify(nearest)}?`);
+    const likely = misspelledType(message);
+    if (likely !== undefined) {
+      item.warn(`no client asks for ${message}`, `did you mean ${JSON.stringify(likely)}?`);
     }
     return [elementTypeOf(message) ?? message];
   });

@@ -2,6 +2,7 @@
  * Reads the settings of a source that pass on the identity of clients: `forward_node`,
  * `forward_headers`, `client_identity`, `tls_by_identity`, and `node_in`.
  */
+import { isGrpcHeaderName } from './header-names.js';
 import type { SourceContext } from './channel-parts.js';
 import type { Cursor } from './cursor.js';
 import type { GrpcSourceSpec } from './model.js';
@@ -120,7 +121,7 @@ function problemOfHeader(key: string): readonly [string, string] | undefined {
       'write client_identity: forward, which takes the verified certificate',
     ];
   }
-  if (!/^[0-9a-z_.-]+$/.test(key) || key.startsWith('grpc-')) {
+  if (!isGrpcHeaderName(key)) {
     return [`${shown} is not a header name that gRPC allows`, 'leave it out'];
   }
   if (TRANSPORT_HEADERS.has(key)) {

@@ -11,7 +11,7 @@ import type { NodeField, ScopeRule } from '../protos/node-scope.js';
 /** One header of every stream to a source. A secret stays in its file. */
 export interface MetadataSpec {
   readonly key: string;
-  /** Exactly one of `value` and `valueFile` is set. The gateway rereads the file when it changes. */
+  /** Exactly one of `value` and `valueFile` is set. Each attempt to connect reads the file. */
   readonly value?: string;
   /** Absolute path. */
   readonly valueFile?: string;

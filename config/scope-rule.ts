@@ -48,7 +48,7 @@ function forwardedPart(
   return isSame ? undefined : [...forwarded].sort();
 }
 
-/** @param used names of the sources of old-style names @param shared those of authorities */
+/** @param shared names of the sources that authorities use */
 export function checkIdentities(
   sources: readonly SourceEntry[],
   oldStyle: OldStyleSpec | undefined,

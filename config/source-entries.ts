@@ -1,4 +1,4 @@
-/** Reads the sections `sources`, `config_sources` and `clusters` of the authority map. */
+/** Reads the sections `sources` and `config_sources` of the authority map. */
 import { readCallCredential } from './call-credentials.js';
 import { readMetadata, readRateLimit, readSecurity, type SourceContext } from './channel-parts.js';
 import { readApiType, readPolling } from './api-type.js';

@@ -36,6 +36,19 @@ export function readType(text: string): TypeRead {
 const OTHER_PROJECT = /^(?!envoy\.)\w+(\.\w+)*\.v\d\w*\./;
 
 /**
+ * The known type that an operator probably meant, in the form in which the operator wrote it.
+ *
+ * @param text a short name, a message name or a type URL
+ * @returns undefined: the type is known, is of another project, or resembles no known type
+ */
+export function misspelledType(text: string): string | undefined {
+  const message = messageOf(text);
+  if (MESSAGES.has(message)) return undefined;
+  const likely = likelyType(message);
+  return likely === undefined || message.includes('.') ? likely : shortTypeOf(likely);
+}
+
+/**
  * The known type that an operator probably meant.
  *
  * @param type a type URL or a message name

@@ -17,14 +17,14 @@ import {
   readResource,
   readResourceError,
   readStatus,
-  fieldsOf,
+  maxFieldsFor,
   readTag,
   readText,
   readVariantName,
   spliceResponse,
   type Chunks,
   TooMany,
-  wireType,
+  wireTypeOf,
   writeErrors,
   writeStatus,
   type Decoding,
@@ -48,12 +48,12 @@ const { Writer } = protobuf;
 const DELTA_ENTRIES: ReadonlySet<number> = new Set([2, 6, 8, 9]);
 
 /**
- * @param maxNames most names in one request, over all its lists; more is `too_many`. As many versions are read: a client that holds
- * more could never resume, if they were too many
+ * @param maxNames most names in one request, over all its lists; more is `too_many`. It reads at most `maxNames`
+ * versions and skips the rest: an error would keep a client with more versions from ever resuming
  */
 export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded<DeltaRequest> {
   return decode(bytes, (reader) => {
-    reader.fieldsLeft = fieldsOf(maxNames);
+    reader.fieldsLeft = maxFieldsFor(maxNames);
     let node: Uint8Array | undefined;
     let typeUrl = '';
     let responseNonce = '';
@@ -102,7 +102,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
           (locators ??= noLocators()).unsubscribe.push(readLocator(reader));
           break;
         default:
-          reader.skipType(wireType(tag));
+          reader.skipType(wireTypeOf(tag));
       }
     }
     return {
@@ -142,7 +142,7 @@ export const decodingDeltaResponse = (
 const deltaFields =
   (bytes: Uint8Array, maxResources: number): FieldReading<DeltaResponse> =>
   (reader) => {
-    reader.fieldsLeft = fieldsOf(countEntries(bytes, maxResources, DELTA_ENTRIES));
+    reader.fieldsLeft = maxFieldsFor(countEntries(bytes, maxResources, DELTA_ENTRIES));
     const resources: WireResource[] = [];
     const removed: string[] = [];
     const errors: ResourceError[] = [];
@@ -173,7 +173,7 @@ const deltaFields =
           errors.push(readResourceError(reader));
           return true;
         default:
-          reader.skipType(wireType(tag));
+          reader.skipType(wireTypeOf(tag));
           return false;
       }
     };

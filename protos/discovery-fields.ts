@@ -24,7 +24,7 @@ const MAX_FIELDS_PER_ENTRY = 32;
  * The most fields of a message with as many entries. Without a limit, 16 MiB of a repeated nonce, which
  * protobuf allows, are 8 million fields and a stall of half a second.
  */
-export const fieldsOf = (entries: number): number =>
+export const maxFieldsFor = (entries: number): number =>
   MAX_OTHER_FIELDS + entries * MAX_FIELDS_PER_ENTRY;
 
 /** The tag of the next field. Throws `TooMany` after `fieldsLeft` fields. */
@@ -34,7 +34,7 @@ export function readTag(reader: Reader): number {
 }
 
 export const field = (tag: number): number => tag >>> 3;
-export const wireType = (tag: number): number => tag & 7;
+export const wireTypeOf = (tag: number): number => tag & 7;
 
 export class TooMany extends Error {}
 
@@ -127,7 +127,7 @@ export function eachField(
 ): void {
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (!take(tag)) reader.skipType(wireType(tag));
+    if (!take(tag)) reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
 }
@@ -167,7 +167,7 @@ export function readStatus(reader: Reader): RpcStatus {
     const tag = readTag(reader);
     if (tag === 0x08) code = reader.int32();
     else if (tag === 0x12) message = readStatusText(reader);
-    else reader.skipType(wireType(tag));
+    else reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
   return { code, message };
@@ -182,7 +182,7 @@ export function readResourceError(reader: Reader): ResourceError {
     const tag = readTag(reader);
     if (tag === 0x0a) ({ name } = readVariantName(reader));
     else if (tag === 0x12) status = readStatus(reader);
-    else reader.skipType(wireType(tag));
+    else reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
   return { name, status };
@@ -197,7 +197,7 @@ export function readVariantName(reader: Reader): VariantName {
     const tag = readTag(reader);
     if (tag === 0x0a) name = readText(reader);
     else if (tag === 0x12) constraints = reader.bytes();
-    else reader.skipType(wireType(tag));
+    else reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
   return { name, constraints };
@@ -217,7 +217,7 @@ export function readLocator(reader: Reader): ParameterizedName {
     if (tag === 0x0a) name = readText(reader);
     else if (tag === 0x12 && pairs.length === MAX_PARAMETERS) throw new TooMany(most);
     else if (tag === 0x12) pairs.push(readPair(reader));
-    else reader.skipType(wireType(tag));
+    else reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
   return { name, parameters: formatParameters(pairs) };
@@ -232,7 +232,7 @@ export function readPair(reader: Reader): [key: string, value: string] {
     const tag = readTag(reader);
     if (tag === 0x0a) key = readText(reader);
     else if (tag === 0x12) value = readText(reader);
-    else reader.skipType(wireType(tag));
+    else reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
   return [key, value];
@@ -272,7 +272,7 @@ export function readResource(reader: Reader, end = subReader(reader).end): WireR
         variant = readVariantName(reader);
         break;
       default:
-        reader.skipType(wireType(tag));
+        reader.skipType(wireTypeOf(tag));
     }
   }
   closeAt(reader, end);
@@ -293,7 +293,7 @@ export function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } 
     const tag = readTag(reader);
     if (tag === 0x0a) typeUrl = readText(reader);
     else if (tag === 0x12) value = reader.bytes();
-    else reader.skipType(wireType(tag));
+    else reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
   return { typeUrl, value };
@@ -308,7 +308,7 @@ function readDurationMs(reader: Reader): number {
     // An int64, but a Duration is at most 10,000 years: exact as a number.
     if (tag === 0x08) seconds = Number(reader.int64());
     else if (tag === 0x10) nanos = reader.int32();
-    else reader.skipType(wireType(tag));
+    else reader.skipType(wireTypeOf(tag));
   }
   closeAt(reader, end);
   return seconds * 1000 + Math.trunc(nanos / 1e6);
@@ -331,10 +331,10 @@ export function countEntries(bytes: Uint8Array, max: number, numbers: ReadonlySe
     if (!numbers.has(field(tag))) {
       if (++others > MAX_OTHER_FIELDS) throw new TooMany('too many fields in one message');
     } else if (++entries > max) {
-      throw new TooMany(`more than ${max} resources in one response`);
+      throw new TooMany(`more than ${max} entries (resources, removals, errors) in one response`);
     }
-    if (wireType(tag) === WIRE_BYTES) reader.skip(reader.uint32());
-    else reader.skipType(wireType(tag));
+    if (wireTypeOf(tag) === WIRE_BYTES) reader.skip(reader.uint32());
+    else reader.skipType(wireTypeOf(tag));
   }
   return entries;
 }

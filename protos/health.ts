@@ -3,9 +3,9 @@
  * hand, not with the descriptors of `envoy-registry.ts`: a health check must not stop the process for 0.1 s
  * to load them.
  */
-import { decode, field, fieldsOf, readTag, readText, wireType } from './discovery-fields.js';
+import { decode, field, maxFieldsFor, readTag, readText, wireTypeOf } from './discovery-fields.js';
 import type { Decoded } from './discovery.js';
-import { wireType as WIRE } from './protobuf-fields.js';
+import { wireType } from './protobuf-fields.js';
 
 export const HEALTH_SERVICE = 'grpc.health.v1.Health';
 
@@ -26,12 +26,12 @@ const NUMBERS: Readonly<Record<HealthStatus, number>> = {
  */
 export function decodeHealthRequest(bytes: Uint8Array): Decoded<string> {
   return decode(bytes, (reader) => {
-    reader.fieldsLeft = fieldsOf(0);
+    reader.fieldsLeft = maxFieldsFor(0);
     let service = '';
     while (reader.pos < reader.len) {
       const tag = readTag(reader);
-      if (field(tag) === 1 && wireType(tag) === WIRE.bytes) service = readText(reader);
-      else reader.skipType(wireType(tag));
+      if (field(tag) === 1 && wireTypeOf(tag) === wireType.bytes) service = readText(reader);
+      else reader.skipType(wireTypeOf(tag));
     }
     return service;
   });

@@ -84,7 +84,7 @@ export function* preparing(typeUrl: string): Generator<undefined> {
  * name only; fields that the Envoy API marks as sensitive appear as `[redacted]`. No bytes make it
  * throw; it throws only if the descriptor set is missing.
  */
-export function resourceToJson(typeUrl: string, body: Uint8Array): JsonObject {
+export function redactedJson(typeUrl: string, body: Uint8Array): JsonObject {
   const registry = envoyRegistry();
   const desc = descOf(typeUrl, registry);
   if (desc === undefined) return { '@type': typeUrl, bytes: body.length, error: 'unknown type' };

@@ -5,9 +5,9 @@
 export const LARGE_RESOURCE = 65_536;
 
 /**
- * Messages in each other, those in an Any too. Decoders of protobuf accept 100, but count from zero in each Any, which
- * costs a copy of all that is in it: 10,000 of them in each other took a second. A count.
+ * Messages nested in one another, those in an Any too. Decoders of protobuf accept 100, but count from zero in each Any, which
+ * costs a copy of all that is in it: 10,000 nested messages took a second. A count.
  */
 export const MAX_NESTED_MESSAGES = 200;
 
-export const NESTS_TOO_DEEPLY = `more than ${MAX_NESTED_MESSAGES} messages are in each other`;
+export const NESTS_TOO_DEEPLY = `more than ${MAX_NESTED_MESSAGES} messages are nested in one another`;

@@ -15,7 +15,7 @@ import {
   readText,
   subReader,
   TooMany,
-  wireType,
+  wireTypeOf,
   type Decoding,
   type FieldReading,
   type Reader,
@@ -103,7 +103,7 @@ const requestFields =
     const readField = (tag: number): boolean => {
       if (tag === 0x0a) message.node = readView(reader);
       else if (tag === 0x12) clusters.push(readCluster(reader, budget));
-      else reader.skipType(wireType(tag));
+      else reader.skipType(wireTypeOf(tag));
       return tag === 0x12;
     };
     return { message, readField };

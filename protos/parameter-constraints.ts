@@ -4,12 +4,12 @@
  */
 import {
   closeAt,
-  fieldsOf,
+  maxFieldsFor,
   readerOf,
   readTag,
   readText,
   subReader,
-  wireType,
+  wireTypeOf,
 } from './discovery-fields.js';
 import type { Reader } from './discovery-fields.js';
 
@@ -42,7 +42,7 @@ export function readConstraints(bytes: Uint8Array): ParameterConstraints | strin
   if (bytes.length > MAX_BYTES)
     return `have ${bytes.length} bytes, at most ${MAX_BYTES} are allowed`;
   try {
-    const reader = Object.assign(readerOf(bytes), { fieldsLeft: fieldsOf(MAX_BYTES) });
+    const reader = Object.assign(readerOf(bytes), { fieldsLeft: maxFieldsFor(MAX_BYTES) });
     const expression = readExpression(reader, reader.len, 0);
     if (expression === ALWAYS) return undefined;
     const text = textOf(expression);
@@ -100,7 +100,7 @@ function readSingle(reader: Reader): Expression {
     if (tag === 0x0a) key = readText(reader);
     else if (tag === 0x12) [value, isExists] = [readText(reader), false];
     else if (tag === 0x1a) {
-      reader.skipType(wireType(tag));
+      reader.skipType(wireTypeOf(tag));
       [value, isExists] = [undefined, true];
     } else throw new Unreadable(`have the unknown field ${tag >>> 3} for the key "${key}"`);
   }

@@ -258,7 +258,7 @@ class NameWalk {
     return this.#nextName;
   }
 
-  /** May a name be anywhere but there? @param own where the own name is; undefined: there is none */
+  /** May the payload have an `xdstp:` name outside its own name? @param own where its own name is; undefined: it has none */
   hasNameBeside({ start, end }: Span = NOWHERE): boolean {
     const first = this.nextName(0);
     return first !== Infinity && (first !== start || this.nextName(end) !== Infinity);

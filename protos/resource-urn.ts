@@ -40,7 +40,11 @@ export interface ResourceName {
   /** In the order of the keys' UTF-8 bytes. */
   readonly contextParams: readonly ContextParam[];
   readonly isGlob: boolean;
-  /** The canonical text and cache key. Two names have the same key iff TP1 defines them as equivalent, and TP2 their parameters. */
+  /**
+   * The cache key. Of a plain `xdstp:` name, its canonical text: two names have the same key iff TP1 defines them as equivalent, and TP2
+   * their parameters. With directives it has the client's spelling (`nameOfLocator`). See also old-style-name.ts and
+   * dynamic-parameters.ts.
+   */
   readonly key: string;
   /** TP2 dynamic parameters, in canonical form (dynamic-parameters.ts). Absent: none, as in nearly all names. */
   readonly parameters?: string;

@@ -24,7 +24,7 @@ const SENSITIVE_OPTION = 76569463;
 
 /**
  * Replaces in place an Any by a Struct with its type and size if its type is unknown, its value is invalid, or more than
- * `MAX_NESTED_MESSAGES` messages are in each other there. Otherwise the whole resource could not be converted to JSON.
+ * `MAX_NESTED_MESSAGES` messages are nested in one another there. Otherwise the whole resource could not be converted to JSON.
  */
 export function hideUnknownTypes(
   desc: DescMessage,

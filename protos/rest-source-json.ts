@@ -6,7 +6,7 @@ import { create, fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protob
 import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Decoded } from './discovery.js';
-import type { Converted } from './discovery-json.js';
+import type { Converted } from './rest-client-json.js';
 import { envoyRegistry } from './envoy-registry.js';
 import { listInJson } from './json-list.js';
 import { isObject } from './json-object.js';

@@ -23,13 +23,13 @@ import {
   readResource,
   readResourceError,
   readStatus,
-  fieldsOf,
+  maxFieldsFor,
   readTag,
   readText,
   spliceResponse,
   type Chunks,
   TooMany,
-  wireType,
+  wireTypeOf,
   writeErrors,
   writeStatus,
   type Decoding,
@@ -50,7 +50,7 @@ const SOTW_ENTRIES: ReadonlySet<number> = new Set([2, 7]);
  */
 export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<SotwRequest> {
   return decode(bytes, (reader) => {
-    reader.fieldsLeft = fieldsOf(maxNames);
+    reader.fieldsLeft = maxFieldsFor(maxNames);
     let versionInfo = '';
     let node: Uint8Array | undefined;
     let typeUrl = '';
@@ -96,7 +96,7 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
           (locators ??= []).push(readLocator(reader));
           break;
         default:
-          reader.skipType(wireType(tag));
+          reader.skipType(wireTypeOf(tag));
       }
     }
     const rest = { versionInfo, node, typeUrl, names, responseNonce, errorDetail };
@@ -190,7 +190,7 @@ export const decodingSotwResponse = (
 const sotwFields =
   (bytes: Uint8Array, maxResources: number): FieldReading<SotwResponse> =>
   (reader) => {
-    reader.fieldsLeft = fieldsOf(countEntries(bytes, maxResources, SOTW_ENTRIES));
+    reader.fieldsLeft = maxFieldsFor(countEntries(bytes, maxResources, SOTW_ENTRIES));
     const resources: WireResource[] = [];
     const errors: ResourceError[] = [];
     const message = { versionInfo: '', typeUrl: '', nonce: '', resources, errors };
@@ -212,7 +212,7 @@ const sotwFields =
           errors.push(readResourceError(reader));
           return true;
         default:
-          reader.skipType(wireType(tag));
+          reader.skipType(wireTypeOf(tag));
           return false;
       }
     };

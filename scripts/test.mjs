@@ -7,9 +7,9 @@
  * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
  *
- * Steps `beside` others, one after the other, get at the lowest priority what the others leave of the cores. They pause during
- * steps that are `quiet`. Steps `ahead` begin before all others, also at the lowest priority; in their turn they are waited for,
- * and their output is shown.
+ * Steps with `beside` run one after the other, beside the other steps, at the lowest priority. They pause while a step with
+ * `isQuiet` runs. Steps with `ahead` begin before all others, also at the lowest priority; when their turn comes, the script waits
+ * for them and shows their output.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { available } from './provision.mjs';
 
 const asked = process.argv.slice(2);
 const CI = process.env.CI === 'true';
-// They take six minutes: with the rest, more than a developer waits.
+// The attacks take six minutes: with the rest, more than a developer waits.
 const isAttacked = CI || asked.includes('attacks');
 const bin = (name) => `node_modules/.bin/${name}`;
 // tap runs the files in the order of their names: a long test with a late name would be waited for alone.

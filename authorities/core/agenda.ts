@@ -75,18 +75,14 @@ export class Agenda<M extends Machine> {
     this.#refreshedLeft = MAX_REFRESHED;
   }
 
-  /**
-   * Once in a turn.
-   *
-   * @returns the machines that are due, or some of them: the rest are due at once
-   */
-  takeDue(nowMs: number): readonly M[] {
+  /** Begins a turn. @returns the machines that are due, or some of them: the rest are due at once */
+  beginTurnAndTakeDue(nowMs: number): readonly M[] {
     this.beginTurn();
-    return this.takeMoreDue(nowMs);
+    return this.takeDue(nowMs);
   }
 
-  /** As `takeDue`, but of those for which the present turn still has room. */
-  takeMoreDue(nowMs: number): readonly M[] {
+  /** @returns the machines that are due, as far as the present turn has room */
+  takeDue(nowMs: number): readonly M[] {
     this.#refresh(nowMs);
     const due: M[] = [];
     for (let first = this.#first(); first && first.atMs <= nowMs; first = this.#first()) {

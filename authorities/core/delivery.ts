@@ -151,7 +151,7 @@ export class Delivery {
       const to = newcomers.filter((one) => watched.watchers.has(one));
       if (event.kind === 'changed' && event.projection.redirect) {
         redirects.replay(typeUrl, event.projection.name, to);
-      } else if (event.kind !== 'complete' || this.#isComplete(event)) notify(to, event);
+      } else if (event.kind !== 'complete' || this.#noteComplete(event)) notify(to, event);
     }
     redirects.handleWatched(typeUrl, name);
   }
@@ -200,7 +200,7 @@ export class Delivery {
         if (this.#decides(group, event.typeUrl, event.name)) this.#tellGone(event);
         return;
       case 'complete':
-        if (this.#isComplete(event)) watches.notify(event);
+        if (this.#noteComplete(event)) watches.notify(event);
         return;
       case 'unavailable':
         watches.notify(event);
@@ -231,8 +231,12 @@ export class Delivery {
     watches.notify(event);
   }
 
-  /** A collection is complete only when its redirected members are answered. */
-  #isComplete({
+  /**
+   * A collection is complete only when its redirected members are answered.
+   *
+   * @returns whether watchers may be told now
+   */
+  #noteComplete({
     typeUrl,
     name,
     isProof,

@@ -16,7 +16,7 @@ import { Delivery } from './delivery.js';
 import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import type { ForceOrders } from './failover/force-orders.js';
-import { sameAuthority } from './failover/group-plan.js';
+import { isUnchanged } from './failover/group-plan.js';
 import { Groups } from './failover/groups.js';
 import type { LastKnown } from './failover/last-known.js';
 import { TurnRoom } from './failover/turn-room.js';
@@ -165,9 +165,9 @@ export class Federation {
     }
     this.#leaveToGlob(watched);
     this.#routing.leave(watched, nowMs, leftMs);
-    const isAsked = (member: ResourceName): boolean => this.#watches.covers(typeUrl, member);
-    this.#redirects.handleUnwatched(typeUrl, name, isAsked);
-    this.#routing.handleUnwatched(watched, isAsked, nowMs);
+    const isWatched = (member: ResourceName): boolean => this.#watches.covers(typeUrl, member);
+    this.#redirects.handleUnwatched(typeUrl, name, isWatched);
+    this.#routing.handleUnwatched(watched, isWatched, nowMs);
   }
 
   // ---- inputs -------------------------------------------------------------------------------
@@ -394,7 +394,7 @@ export class Federation {
       if (this.#nodeGroups.of(group)) return false;
       const others = new Set(candidates.map(({ authority }) => authority));
       return (
-        !sameAuthority(spec, [...others], before, map, moved) ||
+        !isUnchanged(spec, [...others], before, map, moved) ||
         this.#routing.hasOwnAlternatives(group)
       );
     });

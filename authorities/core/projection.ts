@@ -51,7 +51,8 @@ export interface Projection {
   readonly mapEntry?: ReferenceMapping;
   /** It comes from the disk, and no source has sent it since: a client that returns may hold newer content (docs/FAILOVER.md). */
   readonly isRestored?: boolean;
-  /** TP2: the constraints with which its source sent it. Clients that requested it with parameters are sent them. */
+  /** TP2: the constraints with which its source sent it. The gateway sends them to clients that requested the resource with
+   * parameters. */
   readonly constraints?: ParameterConstraints;
 }
 
@@ -229,9 +230,9 @@ export function referredKeys(
   referredTypeUrl: string,
 ): readonly string[] {
   if (redirect) return [];
-  const isOwnName = edsKey !== undefined && referredTypeUrl === TYPE_URL.clusterLoadAssignment;
-  // The name of its endpoints may be its own.
-  if (isOwnName) return [edsKey];
+  const hasEdsKey = edsKey !== undefined && referredTypeUrl === TYPE_URL.clusterLoadAssignment;
+  // For a cluster without `service_name`, `edsKey` is the cluster's own name, which `referencesIn` would not find.
+  if (hasEdsKey) return [edsKey];
   const names = referencesIn(typeUrl, bodyOf(field), referredTypeUrl);
   return [...names].map((text) => referredKey(name, text));
 }
@@ -276,7 +277,7 @@ export function reproject(
   if (redirect) return projectRedirect(name, typeUrl, body, constraints);
   const projected = project(name, typeUrl, body, mapReference, constraints);
   if (!projected.ok) return projected;
-  // The references lost them when the source sent the resource.
+  // The source's bytes had the alternatives; `project` removed them when the resource came.
   const { alternatives } = source;
   const mapEntry =
     mapReference !== sameReference && isListType(typeUrl) ? mapReference : source.mapEntry;

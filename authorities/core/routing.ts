@@ -117,14 +117,14 @@ export class Routing {
   /**
    * The last watcher of this name or glob left.
    *
-   * @param isAsked whether a member is still watched
+   * @param isWatched whether a member is still watched
    */
   handleUnwatched(
     { typeUrl, name }: Pick<Watched, 'typeUrl' | 'name'>,
-    isAsked: (member: ResourceName) => boolean,
+    isWatched: (member: ResourceName) => boolean,
     nowMs: number,
   ): void {
-    this.#reroute(this.#notes.handleUnwatched(typeUrl, name, isAsked), nowMs);
+    this.#reroute(this.#notes.handleUnwatched(typeUrl, name, isWatched), nowMs);
   }
 
   /** Moves names to their new groups: the alternatives in references to these names changed. */
@@ -135,7 +135,7 @@ export class Routing {
       const route = this.routeOf(name);
       if (!watched || !(before instanceof FailoverGroup) || !route) continue;
       const group = this.#groupOf(route);
-      const held = before.handOver(watched.typeUrl, name);
+      const held = before.servedWithEnd(watched.typeUrl, name);
       if (held && group !== before) group.adoptOne(held);
       const old = { ...watched };
       watched.group = undefined;

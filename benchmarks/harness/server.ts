@@ -1,4 +1,4 @@
-/** In the order of the report; the first one is what the others are compared with. */
+/** In the order of the report. `figures.ts` says which servers are compared with which floors. */
 export const SERVER_NAMES = ['floor', 'floor-http2', 'floor-go', 'linear', 'tributary'] as const;
 export type ServerName = (typeof SERVER_NAMES)[number];
 

@@ -1,6 +1,6 @@
 /** Resources as operators see them: without secrets. Another thread converts a large one. */
 import { conversions, type Projection } from '../../authorities/index.js';
-import { preparing, resourceFromJson, resourceToJson } from '../../protos/json-resources.js';
+import { preparing, resourceFromJson, redactedJson } from '../../protos/json-resources.js';
 import { LARGE_RESOURCE } from '../../protos/large-resource.js';
 import { bodyOf } from '../../protos/resource-field.js';
 
@@ -12,12 +12,12 @@ const underWay: Readonly<Record<Form, Map<Projection, Promise<Uint8Array | Error
   body: new Map(),
 };
 
-/** @returns proto3 JSON with `@type` and snake_case names, as `resourceToJson` makes it */
+/** @returns proto3 JSON with `@type` and snake_case names, as `redactedJson` makes it */
 export async function shownJson(projection: Projection): Promise<string> {
   const { typeUrl, field } = projection;
   if (field.bodyLength <= LARGE_RESOURCE) {
     await prepareInTurns(typeUrl);
-    return JSON.stringify(resourceToJson(typeUrl, bodyOf(field)));
+    return JSON.stringify(redactedJson(typeUrl, bodyOf(field)));
   }
   const shown = await shownElsewhere(projection, 'json');
   if (!(shown instanceof Error))
@@ -33,7 +33,7 @@ export async function shownBody(projection: Projection): Promise<Uint8Array | un
   const { typeUrl, field } = projection;
   if (field.bodyLength <= LARGE_RESOURCE) {
     await prepareInTurns(typeUrl);
-    const read = resourceFromJson(resourceToJson(typeUrl, bodyOf(field)));
+    const read = resourceFromJson(redactedJson(typeUrl, bodyOf(field)));
     return read.ok ? read.body : undefined;
   }
   const shown = await shownElsewhere(projection, 'body');

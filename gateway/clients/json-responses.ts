@@ -5,7 +5,7 @@
  */
 import { conversions } from '../../authorities/index.js';
 import { sizeOf, wholeOf, type Chunks } from '../../protos/discovery-fields.js';
-import { responseToJson, type Converted } from '../../protos/discovery-json.js';
+import { responseToJson, type Converted } from '../../protos/rest-client-json.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
 import { LongRequests, type LongRequest } from './long-requests.js';
 

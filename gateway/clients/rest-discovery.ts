@@ -6,7 +6,7 @@
 import type { Turns } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { Chunks } from '../../protos/discovery-fields.js';
-import { preparingRequests, requestFromJson } from '../../protos/discovery-json.js';
+import { preparingRequests, requestFromJson } from '../../protos/rest-client-json.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import { LONG_REQUEST_BYTES, type PeerAccount, type Quotas } from '../core/quotas/quotas.js';
 import { INTERNAL_ERROR } from './call-statuses.js';

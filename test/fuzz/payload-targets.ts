@@ -6,7 +6,7 @@ import { readList } from '../../protos/list-collection.js';
 import { readLocatorField, readResourceLocator } from '../../protos/locator-codec.js';
 import { ownNameTypes } from '../../protos/payload-name-table.js';
 import { rewritePayloadNames, ownNameOf } from '../../protos/payload-names.js';
-import { resourceToJson } from '../../protos/json-resources.js';
+import { redactedJson } from '../../protos/json-resources.js';
 import {
   formatResourceLocator,
   maxLocatorBytes,
@@ -133,7 +133,7 @@ const dump: Target = {
     for (const typeName of ownNameTypes) all.push(...(await payloadsOf(typeName)));
     return wirePrepared(all, words, 0.1, (message, dice) => {
       const typeName = [...ownNameTypes][dice % ownNameTypes.size]!;
-      return !('error' in resourceToJson(TYPE_URL_PREFIX + typeName, message));
+      return !('error' in redactedJson(TYPE_URL_PREFIX + typeName, message));
     });
   },
 };

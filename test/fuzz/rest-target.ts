@@ -1,6 +1,6 @@
 /** Requests of REST: JSON that becomes a binary request. */
 import assert from 'node:assert/strict';
-import { requestFromJson } from '../../protos/discovery-json.js';
+import { requestFromJson } from '../../protos/rest-client-json.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import { JSON_TOKENS } from './text-mutator.js';
 import { stateless, textPrepared } from './text-prepared.js';

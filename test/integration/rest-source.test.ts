@@ -9,7 +9,7 @@ import { FederatedClient, sourceTransport } from '../../authorities/index.js';
 import { parseAuthorityMap } from '../../config/authority-map.js';
 import { DEFAULT_RESOLUTION } from '../../config/limits.js';
 import { encodeNode } from '../../protos/node-codec.js';
-import { resourceFromJson, resourceToJson } from '../../protos/json-resources.js';
+import { resourceFromJson, redactedJson } from '../../protos/json-resources.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { nameOf, RecordingWatcher } from '../support/federation-driver.js';
@@ -34,7 +34,7 @@ function held(watcher: RecordingWatcher): Record<string, unknown> {
   return Object.fromEntries(
     entries.map(([key, { typeUrl, field }]) => [
       key.slice(key.lastIndexOf('/') + 1),
-      resourceToJson(typeUrl, bodyOf(field))['alt_stat_name'],
+      redactedJson(typeUrl, bodyOf(field))['alt_stat_name'],
     ]),
   );
 }

@@ -79,7 +79,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a lost source removes its resources',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'for (const demand of this.#demandsInOrder()) this.handleUnreachable(demand);',
+    from: 'for (const demand of this.#demandsInOrder()) this.serveFromCache(demand);',
     to: 'for (const demand of this.#demands.values()) this.#remove(demand.typeUrl, demand.name);',
   },
   {

@@ -133,8 +133,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'old-style: the last entry that has a name serves it',
     file: 'authorities/core/node-groups/node-group.ts',
-    from: 'const [first, ...others] = this.#having(typeUrl, name);',
-    to: 'const [first, ...others] = [...this.#having(typeUrl, name)].reverse();',
+    from: 'const [first, ...others] = this.#servedByEach(typeUrl, name);',
+    to: 'const [first, ...others] = [...this.#servedByEach(typeUrl, name)].reverse();',
   },
   {
     title: 'old-style: a deletion by one entry removes a name that the next entry has',

@@ -3,8 +3,8 @@ import type { ResourceName } from '../../../protos/resource-name.js';
 
 /**
  * `added`: clients get a name that they lack; `changed`: other content; `removed`: a name that the primary lacks;
- * `kept`: the other source lacks it, which proves nothing, so clients keep what they hold; `unanswered`: the other
- * source gave no usable answer in time, so clients keep what they hold, if they hold anything.
+ * `kept`: the other source lacks it, which proves nothing, so clients keep what they hold; `unanswered`: one of
+ * the two sources gave no usable answer in time, so clients keep what they hold, if they hold anything.
  */
 export const DIFFERENCE_KINDS = ['added', 'changed', 'removed', 'kept', 'unanswered'] as const;
 export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
@@ -19,29 +19,29 @@ export interface Difference {
   readonly after?: string;
 }
 
-/** Kept of each kind: an answer of bounded size. A count. */
-export const MAX_KEPT = 1_000;
+/** Rows of each kind that are kept: an answer of bounded size. A count. */
+export const MAX_ROWS = 1_000;
 
 export class Differences {
-  readonly #kept = new Map<DifferenceKind, Difference[]>();
+  readonly #rows = new Map<DifferenceKind, Difference[]>();
   readonly #counts = new Map<DifferenceKind, number>();
 
   add(difference: Difference): void {
     const { kind } = difference;
     this.#counts.set(kind, this.count(kind) + 1);
-    const kept = this.#kept.get(kind) ?? [];
-    this.#kept.set(kind, kept);
-    kept.splice(placeOf(kept, difference), 0, difference);
-    if (kept.length > MAX_KEPT) kept.pop();
+    const rows = this.#rows.get(kind) ?? [];
+    this.#rows.set(kind, rows);
+    rows.splice(placeOf(rows, difference), 0, difference);
+    if (rows.length > MAX_ROWS) rows.pop();
   }
 
   count(kind: DifferenceKind): number {
     return this.#counts.get(kind) ?? 0;
   }
 
-  /** By kind, type and name; at most `MAX_KEPT` of each kind. */
+  /** By kind, type and name; at most `MAX_ROWS` of each kind. */
   rows(): readonly Difference[] {
-    return DIFFERENCE_KINDS.flatMap((kind) => this.#kept.get(kind) ?? []);
+    return DIFFERENCE_KINDS.flatMap((kind) => this.#rows.get(kind) ?? []);
   }
 }
 

@@ -108,7 +108,7 @@ export class FailoverGroup {
     this.#room = room;
     this.#orders = orders;
     this.spec = spec;
-    this.candidates = candidates.map((candidate) => this.#judged(candidate));
+    this.candidates = candidates.map((candidate) => this.#withFittingMapping(candidate));
     this.#failover = initialFailover(spec.failover);
     this.#subscribed = candidates.map(() => false);
     const inUse = (): InUse => {
@@ -119,8 +119,8 @@ export class FailoverGroup {
     this.#resources = new GroupResources(spec, this.#candidate(0), inUse, room, ofGroup);
   }
 
-  /** The source of a candidate may know no dynamic parameters. */
-  #judged(candidate: Candidate): Candidate {
+  /** A source that knows no dynamic parameters is asked for names without them (TP2). */
+  #withFittingMapping(candidate: Candidate): Candidate {
     if (candidate.source.takesParameters === true) return candidate;
     return { ...candidate, mapping: withoutParameters(candidate.mapping, this.#variants) };
   }
@@ -182,7 +182,7 @@ export class FailoverGroup {
     });
     this.#advance(nowMs);
     this.#resources.handleWanted(demand, nowMs);
-    if (this.#failover.kind === 'cached') this.#resources.handleUnreachable(demand);
+    if (this.#failover.kind === 'cached') this.#resources.serveFromCache(demand);
   }
 
   /** The events that tell a new watcher the whole state of a demanded name. Changes nothing. */
@@ -229,9 +229,9 @@ export class FailoverGroup {
   /** Is the primary in use and live, has it answered this name on its present stream, and is that believed? */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const { source, mapping } = this.#candidate(0);
-    if (this.#resources.isDoubtful) return false;
-    const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
-    return isAsked && this.#isPrimaryLive(typeUrl, name);
+    if (this.#resources.isUnconfirmed) return false;
+    const isAnswered = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
+    return isAnswered && this.#isPrimaryLive(typeUrl, name);
   }
 
   /** Is the primary in use and live, and has it sent neither this name nor an error for it? */
@@ -256,7 +256,7 @@ export class FailoverGroup {
    * stream tries to connect instead.
    */
   revalidate(typeUrl: string, name: ResourceName, nowMs: number): void {
-    for (const { source, mapping } of this.#asked()) {
+    for (const { source, mapping } of this.#subscribedCandidates()) {
       source.askAgain(typeUrl, mapping.toSource(name), nowMs);
     }
   }
@@ -270,10 +270,10 @@ export class FailoverGroup {
 
   /** Its subscribed sources that are not connected try now, rate-limited. */
   nudge(nowMs: number): void {
-    for (const { source } of this.#asked()) source.nudge(nowMs);
+    for (const { source } of this.#subscribedCandidates()) source.nudge(nowMs);
   }
 
-  #asked(): readonly Candidate[] {
+  #subscribedCandidates(): readonly Candidate[] {
     return this.candidates.filter((_, index) => this.#subscribed[index]);
   }
 
@@ -395,7 +395,7 @@ export class FailoverGroup {
   }
 
   /** What the group serves under this name, for another group to take over, with the TTL deadline that its source gave it. */
-  handOver(typeUrl: string, name: ResourceName): Served | undefined {
+  servedWithEnd(typeUrl: string, name: ResourceName): Served | undefined {
     const served = this.#resources.served(typeUrl, name);
     const candidate = served && this.candidates[served.from];
     return candidate ? withEnd(served, candidate) : served;
@@ -520,7 +520,7 @@ export class FailoverGroup {
     if (next.kind === 'primary' && before.kind !== 'reconnecting') {
       this.#resources.queueAbsentRemovals(next.sinceMs);
     }
-    if (next.kind === 'cached') this.#resources.handleAllDown();
+    if (next.kind === 'cached') this.#resources.handleCached();
     if (next.kind === 'idle') this.#resources.clear();
   }
 

@@ -54,10 +54,10 @@ function candidates(
  * Does the new map leave an authority unchanged, and all authorities that its group may fail over
  * to?
  *
- * @param others those authorities
+ * @param others authorities to which the group may fail over
  * @param moved names that now stand for another source
  */
-export function sameAuthority(
+export function isUnchanged(
   before: AuthoritySpec,
   others: readonly string[],
   oldMap: AuthorityMap,
@@ -73,7 +73,7 @@ export function sameAuthority(
   });
 }
 
-/** A new authority takes its names from `default_config_source`, and a removed one leaves it its names. */
+/** The default source loses the names of a new authority, and gets those of a removed one. */
 const hasSameNames = (before: AuthorityMap, after: AuthorityMap): boolean =>
   before.authorities.size === after.authorities.size &&
   [...before.authorities.keys()].every((name) => after.authorities.has(name));

@@ -98,7 +98,7 @@ export class GroupResources {
    * The group serves only what it took over from an earlier process or map: the source in use has confirmed none of it, and
    * lacks some. While removals of it are held back, nothing else counts as absent (seed 2980).
    */
-  get isDoubtful(): boolean {
+  get isUnconfirmed(): boolean {
     return this.#served.isAllAdopted && this.#absent.size > 0;
   }
 
@@ -183,15 +183,15 @@ export class GroupResources {
   /** The candidate in use may have content or an answer for a new demand already. */
   handleWanted(demand: Demand, nowMs: number): void {
     // The guard of the group that served it before may have held back what the candidate has.
-    const isDoubtful = this.#adopted(demand).length > 0;
+    const hasAdopted = this.#adopted(demand).length > 0;
     const { candidate } = this.#inUse();
     // A source that is away has what it sent before it was lost: see `isWithheld`.
-    const isOlder = isDoubtful && !candidate.source.facts().live;
+    const isOlder = hasAdopted && !candidate.source.facts().live;
     for (const entry of entriesOf(candidate, demand)) {
       if (isOlder) this.#isWithheld = true;
-      else this.#serveTo(demand, { entry, isDoubtful }, nowMs);
+      else this.#serveTo(demand, { entry, isDoubtful: hasAdopted }, nowMs);
     }
-    if (isDoubtful) this.#judgeAdopted(demand, nowMs);
+    if (hasAdopted) this.#judgeAdopted(demand, nowMs);
     this.#tellAnswer(demand, nowMs);
   }
 
@@ -261,7 +261,7 @@ export class GroupResources {
 
   /** See `TtlLeases.handOver`. */
   noteEnd(typeUrl: string, name: ResourceName, index: number, endsMs: number | undefined): void {
-    this.#leases.handOver(typeUrl, name, index, endsMs);
+    this.#leases.noteEnd(typeUrl, name, index, endsMs);
   }
 
   clear(): void {
@@ -278,9 +278,9 @@ export class GroupResources {
 
   handleChange(change: SourceChange, nowMs: number): void {
     const { candidate } = this.#inUse();
-    const { entry, isDoubtful } = change;
+    const { entry, isDoubtful: hasAdopted } = change;
     if (entry) {
-      this.#serve({ entry, isDoubtful }, nowMs);
+      this.#serve({ entry, isDoubtful: hasAdopted }, nowMs);
       return;
     }
     for (const name of this.#asked(change.typeUrl, candidate.mapping.toAsked(change.name))) {
@@ -368,14 +368,14 @@ export class GroupResources {
     return this.#absent.isBusy || isRestoring;
   }
 
-  /** No candidate can be used, or the policy prefers the cache. */
-  handleAllDown(): void {
+  /** The group is in the state `cached`: no candidate can be used, or the policy prefers the cache. */
+  handleCached(): void {
     this.#lastKnown?.stopRestoration();
-    for (const demand of this.#demandsInOrder()) this.handleUnreachable(demand);
+    for (const demand of this.#demandsInOrder()) this.serveFromCache(demand);
   }
 
-  /** The same for a new demand. */
-  handleUnreachable(demand: Demand): void {
+  /** Serves one demand from what an earlier process kept, or tells its watchers that it is unavailable. */
+  serveFromCache(demand: Demand): void {
     // What a source of this process has answered is newer than what an earlier process kept.
     const isOpen = demand.restored === 'no' && !demand.isAnswered;
     if (this.#lastKnown && isOpen) this.#lastKnown.restore(demand);

@@ -99,7 +99,7 @@ export class Groups {
 
   /** @returns the groups that are due, and for which the turn still has room */
   takeDue(nowMs: number): readonly FailoverGroup[] {
-    return this.#agenda.takeMoreDue(nowMs);
+    return this.#agenda.takeDue(nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number {

@@ -40,7 +40,7 @@ export class TtlLeases {
    *
    * @param endsMs the TTL deadline of the removed content; undefined: the source owns it again
    */
-  handOver(typeUrl: string, name: ResourceName, index: number, endsMs: number | undefined): void {
+  noteEnd(typeUrl: string, name: ResourceName, index: number, endsMs: number | undefined): void {
     const served = this.#served.get(typeUrl, name);
     if (served?.from === index && served.endsMs !== endsMs) this.keep({ ...served, endsMs });
   }

@@ -21,7 +21,7 @@ const WHOLE_AT_MOST_MS = 30_000;
 
 export class WholeWaits<Demand extends Asked> {
   readonly #switchWaitMs: number;
-  /** By type and glob key; the earliest deadline first. */
+  /** By type and glob key, in the order of the last restart. A later wait may be due earlier: it ends late, after those before it. */
   readonly #waits = new Map<string, WholeWait<Demand>>();
 
   constructor(switchWaitMs: number) {
@@ -93,7 +93,6 @@ export class WholeWaits<Demand extends Asked> {
     const key = keyOf(demand.typeUrl, demand.name);
     const atMostMs = this.#waits.get(key)?.atMostMs ?? nowMs + WHOLE_AT_MOST_MS;
     const quietAtMs = this.#quietAfter(nowMs);
-    // Reinsert at the end: the map stays in order of deadline.
     this.#waits.delete(key);
     this.#waits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
   }

@@ -191,7 +191,7 @@ export class LoadReports {
   }
 
   handleTimer(nowMs: number): void {
-    for (const loads of this.#agenda.takeDue(nowMs)) {
+    for (const loads of this.#agenda.beginTurnAndTakeDue(nowMs)) {
       const { ask, awaitedUntilMs } = loads;
       loads.handleTimer(nowMs);
       // Redirects may have changed the names under which clients hold the clusters that it names.

@@ -154,20 +154,20 @@ export class NodeGroup {
     typeUrl: string,
     name: ResourceName,
   ): (Served & { readonly group: FailoverGroup }) | undefined {
-    return this.#having(typeUrl, name)[0];
+    return this.#servedByEach(typeUrl, name)[0];
   }
 
   /** What another group has under a name of this one. */
   beside(group: FailoverGroup, typeUrl: string, name: ResourceName): Beside | undefined {
-    const other = this.#having(typeUrl, name).find((one) => one.group !== group);
+    const other = this.#servedByEach(typeUrl, name).find((one) => one.group !== group);
     if (!other) return undefined;
     const isFirst = this.groups.indexOf(other.group) < this.groups.indexOf(group);
     return { projection: other.projection, isFirst };
   }
 
   /**
-   * Takes over the resources that a node group of the same scope served before a reload. Those of an entry go to the
-   * entry that is most like it and serves their type. Without one, they go to an entry that did not serve the type before,
+   * Takes over the resources that a node group of the same scope served before a reload. The resources of an old entry go
+   * to the most similar new entry that serves their type. Without one, they go to an entry that did not serve the type before,
    * so that no name is absent until its new source has answered.
    *
    * @returns the resources that no entry serves any more, or that another one serves in their place
@@ -178,18 +178,19 @@ export class NodeGroup {
       const inOrder = mostAlike(group, before.groups);
       for (const old of inOrder) {
         // By type, since a wildcard may have 100,000 members.
-        const isHeir = new Map<string, boolean>();
+        const isHeirByType = new Map<string, boolean>();
         const isOurs = (typeUrl: string, name: ResourceName): boolean => {
-          const is = isHeir.get(typeUrl) ?? this.#heirOf(old, typeUrl, before) === group;
-          isHeir.set(typeUrl, is);
-          return is && !group.served(typeUrl, name);
+          const isHeir = isHeirByType.get(typeUrl) ?? this.#heirOf(old, typeUrl, before) === group;
+          isHeirByType.set(typeUrl, isHeir);
+          return isHeir && !group.served(typeUrl, name);
         };
         group.adopt(old, isOurs);
       }
       // Two entries may have a source in common, and an order for one of them says nothing about the other.
       const [old] = inOrder;
-      const isHeir = old && likeness(old, group) > 0 && mostAlike(old, this.groups)[0] === group;
-      if (isHeir) group.inherit(old, nowMs);
+      const takesOverState =
+        old && likeness(old, group) > 0 && mostAlike(old, this.groups)[0] === group;
+      if (takesOverState) group.inherit(old, nowMs);
     }
     return before.servedResources().filter(({ typeUrl, name }) => {
       const was = before.served(typeUrl, name)?.projection.version;
@@ -214,7 +215,7 @@ export class NodeGroup {
         return this.#mergeChanged(group, event.projection);
       case 'confirmed': {
         const { typeUrl, name } = event.projection;
-        return this.#having(typeUrl, name)[0]?.group === group ? [event] : [];
+        return this.#servedByEach(typeUrl, name)[0]?.group === group ? [event] : [];
       }
       case 'removed':
         return this.#mergeRemoved(group, event);
@@ -230,7 +231,7 @@ export class NodeGroup {
   #mergeChanged(group: FailoverGroup, projection: Projection): readonly GroupEvent[] {
     const { typeUrl, name } = projection;
     this.#answers.get(typeUrl, name.key)?.delete(group);
-    const [first, ...others] = this.#having(typeUrl, name);
+    const [first, ...others] = this.#servedByEach(typeUrl, name);
     // The resource is gone since the event, or an earlier group has it.
     if (first?.group !== group) {
       return first ? [{ kind: 'shadowed', group, typeUrl, name }] : [];
@@ -279,7 +280,7 @@ export class NodeGroup {
     return [{ kind: 'complete', typeUrl, name, isProof, status }];
   }
 
-  #having(
+  #servedByEach(
     typeUrl: string,
     name: ResourceName,
   ): readonly (Served & { readonly group: FailoverGroup })[] {
@@ -290,7 +291,7 @@ export class NodeGroup {
   }
 }
 
-/** Of two groups, by their sources: 0 without a common one. */
+/** How similar the sources of two groups are; 0: they have none in common. */
 function likeness(
   { candidates: ones }: FailoverGroup,
   { candidates: others }: FailoverGroup,

@@ -48,19 +48,19 @@ export class AlternativeNotes {
   /**
    * The last watcher of this name or glob left.
    *
-   * @param isAsked whether a member is still watched
+   * @param isWatched whether a member is still watched
    * @returns the names whose alternative changed
    */
   handleUnwatched(
     typeUrl: string,
     name: ResourceName,
-    isAsked: (member: ResourceName) => boolean,
+    isWatched: (member: ResourceName) => boolean,
   ): readonly ResourceName[] {
     const holders = this.#holders.get(typeUrl, globKeyOf(name));
     const own = holders?.get(name.key);
     const concerned = name.isGlob ? [...(holders?.values() ?? [])] : own ? [own] : [];
     return concerned.flatMap((holder) =>
-      isAsked(holder.name) ? [] : this.handleGone(typeUrl, holder.name),
+      isWatched(holder.name) ? [] : this.handleGone(typeUrl, holder.name),
     );
   }
 

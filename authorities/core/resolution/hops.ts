@@ -33,8 +33,8 @@ export function typeOfNamed({ key, resourceType }: ResourceName): string {
   return elementTypeOf(resourceType) ?? `entry of ${resourceType}`;
 }
 
-/** @returns why `from` may not redirect to `to`, or undefined. */
-export function redirectProblem(
+/** @returns why `from` may not lead to `to`, by a redirect or an alternative; undefined: it may */
+export function leadProblem(
   rules: HopRules,
   from: ResourceName,
   to: ResourceName,

@@ -21,8 +21,8 @@ import { readResource, type Projection } from '../projection.js';
 import type { ResolutionPort } from './resolution-port.js';
 import type { ResourceWatcher } from '../watcher.js';
 
-/** What a view needs from the views around it. */
-export interface Nesting {
+/** The owner of all views. */
+export interface ViewOwner {
   /** `nextDeadlineMs` of the view changed. */
   handleDeadlineChanged(view: ListView): void;
   /** The list changed or is gone. */
@@ -35,14 +35,17 @@ export interface Nesting {
   handleEntry(view: ListView, nested: ResourceName | undefined): void;
   /** The list has no entries any more. @param nested the lists that were nested in it */
   handleCleared(view: ListView, nested: readonly ResourceName[]): void;
-  /** @returns why `view` may not nest this list, or undefined. */
-  nestingProblem(view: ListView, nested: ResourceName): string | undefined;
+  /** @returns why `view` may not nest this list, or undefined. A refused view is tried again when room may have come. */
+  admitNested(view: ListView, nested: ResourceName): string | undefined;
   /** Takes room for one entry in the present turn of the event loop. @returns whether there was room */
   takeRoom(): boolean;
   /** No room is left in the present turn. */
   endTurn(): void;
-  /** Would this list, and each list that nests it, stay within the limits with this many entries? */
-  fits(view: ListView, entryCount: number): boolean;
+  /**
+   * Would this list, and each list that nests it, stay within the limits with this many entries? If not, the view is tried again when
+   * room may have come.
+   */
+  admitEntries(view: ListView, entryCount: number): boolean;
 }
 
 /** Reading this much takes some 10 ms of CPU; 10,000 entries have at least 500,000 bytes. */
@@ -57,7 +60,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly #port: ResolutionPort;
-  readonly #nesting: Nesting;
+  readonly #owner: ViewOwner;
   /** The name that is requested from the source: the list itself, with the type of lists. */
   readonly list: ResourceName;
   /** The one requested entry; undefined: all of them. */
@@ -96,11 +99,11 @@ export class ListView implements ResourceWatcher, EntryOwner {
   /** `isProof` of the last completion sent; undefined: none was sent. */
   #proofTold: boolean | undefined;
 
-  constructor(typeUrl: string, name: ResourceName, port: ResolutionPort, nesting: Nesting) {
+  constructor(typeUrl: string, name: ResourceName, port: ResolutionPort, nesting: ViewOwner) {
     this.typeUrl = typeUrl;
     this.name = name;
     this.#port = port;
-    this.#nesting = nesting;
+    this.#owner = nesting;
     const locator = locatorOfName(name);
     this.#entryName = locator?.entries[0];
     this.list = locator ? nameOfLocator({ ...locator, entries: [] }) : { ...name, isGlob: false };
@@ -185,7 +188,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   #postpone(isPostponed: boolean): void {
     this.#isPostponed = isPostponed;
-    this.#nesting.handleDeadlineChanged(this);
+    this.#owner.handleDeadlineChanged(this);
   }
 
   #read(projection: Projection): void {
@@ -193,14 +196,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
     if (isLong(projection)) {
       this.#nextReadMs = this.#port.nowMs() + LONG_LIST_PAUSE_MS;
     }
-    this.#nesting.handleChanged(this);
+    this.#owner.handleChanged(this);
     const { maxListEntries } = this.#port.bounds;
     const list = readList(bodyOf(projection.field), maxListEntries);
     if (!list.ok) {
       this.#refuse(list.reason);
       return;
     }
-    if (!this.#nesting.fits(this, list.entries.length)) {
+    if (!this.#owner.admitEntries(this, list.entries.length)) {
       this.#refuse(
         `would bring this list, or a list that nests it, above the limit of ${maxListEntries} entries`,
       );
@@ -209,24 +212,24 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#clear();
     this.#mapEntry = projection.mapEntry;
     this.#unreadCount = list.entries.length;
-    this.#nesting.handleCounted(this, this.#unreadCount);
+    this.#owner.handleCounted(this, this.#unreadCount);
     this.#isKnown = true;
     this.#absence = undefined;
     this.#error = undefined;
     this.#reading = this.#takeAll(list.entries);
-    if (isLong(projection)) this.#nesting.endTurn();
+    if (isLong(projection)) this.#owner.endTurn();
     this.#readOn();
   }
 
   /** Handles some of the entries that are left to read or to leave, and the rest in later turns. */
   #readOn(): void {
-    while (!this.#reading || this.#nesting.takeRoom()) {
+    while (!this.#reading || this.#owner.takeRoom()) {
       if (this.#reading?.next().done === false) continue;
       this.#reading = undefined;
       this.#tellIfComplete();
       break;
     }
-    this.#nesting.handleDeadlineChanged(this);
+    this.#owner.handleDeadlineChanged(this);
   }
 
   *#takeAll(entries: ListEntries): IterableIterator<void> {
@@ -235,7 +238,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     let place = 0;
     for (const entry of entries) {
       this.#unreadCount--;
-      this.#nesting.handleRead(this);
+      this.#owner.handleRead(this);
       const problem = this.#take(entry, place++);
       if (problem) problems.push(problem);
       yield;
@@ -293,7 +296,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#error = undefined;
     this.#content = undefined;
     this.#postpone(false);
-    this.#nesting.handleChanged(this);
+    this.#owner.handleChanged(this);
     this.#isKnown = true;
     this.#problems = [];
     this.#reading = this.#former.size > 0 ? this.#leaveFormer() : undefined;
@@ -311,14 +314,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#unreadCount = 0;
     this.#entries = new Map();
     this.#nested = [];
-    this.#nesting.handleCleared(this, nested);
+    this.#owner.handleCleared(this, nested);
   }
 
   #add(key: string, watch: ListEntryWatch, nested?: ResourceName): void {
     this.#entries.set(key, watch);
     this.#former.delete(key);
     if (nested) this.#nested.push(nested);
-    this.#nesting.handleEntry(this, nested);
+    this.#owner.handleEntry(this, nested);
   }
 
   /** @returns the problem of an entry that is left out. */
@@ -380,7 +383,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     if (!isList && type !== messageOf(this.typeUrl)) return `leads to another type, ${type}`;
     return (
       authorityProblem(this.#port, this.name.authority, target.authority) ??
-      (isList ? this.#nesting.nestingProblem(this, target) : undefined)
+      (isList ? this.#owner.admitNested(this, target) : undefined)
     );
   }
 

@@ -5,14 +5,14 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { Agenda } from '../agenda.js';
 import type { Hop } from './hops.js';
 import { ListEntryWatch } from './list-entry.js';
-import { ListView, type Nesting } from './list-view.js';
+import { ListView, type ViewOwner } from './list-view.js';
 import type { ResolutionPort } from './resolution-port.js';
 import type { ResourceWatcher } from '../watcher.js';
 
 /** Entries of all lists that are read or left in one turn of the event loop, some 0.5 ms of CPU, and 20 ms at first. A count. */
 const ENTRIES_PER_TURN = 50;
 
-export class Lists implements Nesting {
+export class Lists implements ViewOwner {
   readonly #port: ResolutionPort;
   readonly #views = new TypedMap<ListView>();
   /** Views that exceeded a limit of nesting or of entries when their list was read. */
@@ -102,7 +102,7 @@ export class Lists implements Nesting {
    */
   readDue(nowMs: number): boolean {
     if (this.#room === 0) return false;
-    const due = this.#agenda.takeDue(nowMs);
+    const due = this.#agenda.beginTurnAndTakeDue(nowMs);
     for (const view of due) {
       // The others are due again.
       if (this.#room === 0) break;
@@ -130,13 +130,13 @@ export class Lists implements Nesting {
 
   // ---- limits -------------------------------------------------------------------------------
 
-  nestingProblem(view: ListView, nested: ResourceName): string | undefined {
-    const problem = this.#nestingProblem(view, nested);
+  admitNested(view: ListView, nested: ResourceName): string | undefined {
+    const problem = this.#admitNested(view, nested);
     if (problem !== undefined) this.#outOfBounds.add(view);
     return problem;
   }
 
-  #nestingProblem(view: ListView, nested: ResourceName): string | undefined {
+  #admitNested(view: ListView, nested: ResourceName): string | undefined {
     const { maxHops, maxListEntries, maxNestedLists } = this.#port.bounds;
     const below = this.#views.get(view.typeUrl, nested.key);
     if (view.nested.length >= maxNestedLists) {
@@ -197,7 +197,7 @@ export class Lists implements Nesting {
     this.#changed = true;
   }
 
-  fits(view: ListView, entryCount: number): boolean {
+  admitEntries(view: ListView, entryCount: number): boolean {
     const { maxListEntries } = this.#port.bounds;
     const more = entryCount - view.entryCount;
     const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= maxListEntries);
@@ -214,7 +214,7 @@ export class Lists implements Nesting {
   }
 
   #heightAbove(view: ListView): number {
-    return Math.max(0, ...this.#nesting(view).map((one) => 1 + this.#heightAbove(one)));
+    return Math.max(0, ...this.#listsAbove(view).map((one) => 1 + this.#heightAbove(one)));
   }
 
   /** Number of entries of a list and of all lists nested in it. */
@@ -225,7 +225,7 @@ export class Lists implements Nesting {
   /** The list, and every list that nests it, directly or not. */
   *#around(view: ListView): IterableIterator<ListView> {
     yield view;
-    for (const above of this.#nesting(view)) yield* this.#around(above);
+    for (const above of this.#listsAbove(view)) yield* this.#around(above);
   }
 
   #nested(view: ListView): readonly ListView[] {
@@ -234,7 +234,7 @@ export class Lists implements Nesting {
   }
 
   /** The lists that have this list as an entry. */
-  #nesting({ typeUrl, name }: ListView): readonly ListView[] {
+  #listsAbove({ typeUrl, name }: ListView): readonly ListView[] {
     const watchers = [...this.#port.watchersOf(typeUrl, name)];
     return watchers
       .filter((one) => one instanceof ListEntryWatch)

@@ -9,7 +9,7 @@ import {
   type ResourceLocator,
   type ResourceName,
 } from '../../../protos/resource-name.js';
-import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
+import { leadProblem, type Hop } from './hops.js';
 
 export interface NameRoute {
   /**
@@ -90,13 +90,10 @@ function chainOf(
   let [next] = locator.alternatives;
   while (next) {
     const to = next.name;
-    let problem: string | undefined;
-    if (to.isGlob) problem = 'leads to a collection';
-    else if (next.entries.length > 0 && !isListType(to.resourceType)) {
-      problem = `leads to an entry of ${to.resourceType}, which is not a list`;
-    } else if (typeOfNamed(to) !== typeOfNamed(name)) {
-      problem = `leads to another type, ${to.resourceType}`;
-    } else problem = authorityProblem(rules, name.authority, to.authority);
+    const isOfNoList = next.entries.length > 0 && !isListType(to.resourceType);
+    const problem = isOfNoList
+      ? `leads to an entry of ${to.resourceType}, which is not a list`
+      : leadProblem(rules, name, to);
     hops.push({ kind: 'alternative', from: name.key, to: to.key, problem });
     if (problem !== undefined) break;
     chain.push(to);

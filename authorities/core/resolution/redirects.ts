@@ -17,7 +17,7 @@ import {
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Projection } from '../projection.js';
 import type { ResourceWatcher } from '../watcher.js';
-import { redirectProblem, type Hop } from './hops.js';
+import { leadProblem, type Hop } from './hops.js';
 import { Link, type LinkOwner } from './link.js';
 import type { ResolutionPort } from './resolution-port.js';
 
@@ -94,16 +94,16 @@ export class Redirects implements LinkOwner {
   }
 
   /**
-   * The last watcher of this name or glob left. @param isAsked whether a member is still watched
+   * The last watcher of this name or glob left. @param isWatched whether a member is still watched
    */
   handleUnwatched(
     typeUrl: string,
     name: ResourceName,
-    isAsked: (member: ResourceName) => boolean,
+    isWatched: (member: ResourceName) => boolean,
   ): void {
     if (name.isGlob) this.#incomplete.delete(typeUrl, name.key);
     for (const link of this.#linksAt(typeUrl, name)) {
-      if (isAsked(link.name)) this.#reconsider(link);
+      if (isWatched(link.name)) this.#reconsider(link);
       else this.#drop(link);
     }
   }
@@ -175,7 +175,7 @@ export class Redirects implements LinkOwner {
   }
 
   problemOf({ typeUrl, name, target }: Link): string | undefined {
-    const problem = redirectProblem(this.#port, name, target);
+    const problem = leadProblem(this.#port, name, target);
     if (problem !== undefined || this.#isAskedWithin(typeUrl, name, this.#maxHops - 1))
       return problem;
     return this.#tooLong;

@@ -5,7 +5,7 @@
 
 /** HTTP/2 streams of a connection: the bound of most proxies (RFC 9113, 6.5.2 recommends no less). */
 const MAX_STREAMS = 100;
-/** Of each connection, for its liveness probe. A probe that waits for room would pass for a dead source. */
+/** Each connection keeps this many streams free for its liveness probe. A probe that waits for room would pass for a dead source. */
 const PROBE_STREAMS = 1;
 
 export interface ConnectionRoom {
@@ -16,12 +16,13 @@ export interface ConnectionRoom {
 }
 
 /** HTTP/2 streams that the users of a connection may have open together, at least 1. */
-export const roomOf = ({ peerMaxStreams }: Pick<ConnectionRoom, 'peerMaxStreams'>): number =>
+export const capacityOf = ({ peerMaxStreams }: Pick<ConnectionRoom, 'peerMaxStreams'>): number =>
   Math.max(1, Math.min(MAX_STREAMS, peerMaxStreams ?? MAX_STREAMS) - PROBE_STREAMS);
 
 /** A connection without users takes any: it has no room to lose. */
 export const hasRoomFor = (connection: ConnectionRoom, streams: number): boolean =>
-  connection.reservedStreams === 0 || connection.reservedStreams + streams <= roomOf(connection);
+  connection.reservedStreams === 0 ||
+  connection.reservedStreams + streams <= capacityOf(connection);
 
 /**
  * The fullest connection that has room, so that the others become empty and are closed.

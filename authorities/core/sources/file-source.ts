@@ -63,8 +63,8 @@ export class FileSource implements Source {
   #isLoading = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
   #refused: readonly RefusedResource[] = [];
-  /** Subscriptions whose answers are given in portions. */
-  #answered: SourceSubscription[] = [];
+  /** Subscriptions that are still to be answered, in portions. */
+  #toAnswer: SourceSubscription[] = [];
   #answering: Iterator<void> | undefined;
   /** An unchanged file yields the same objects again, so they are read once. */
   readonly #entries = new WeakMap<FileResource, SourceEntry>();
@@ -189,7 +189,7 @@ export class FileSource implements Source {
   subscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (!added || this.#liveSinceMs === undefined) this.#onInput();
-    else if (this.#answering) this.#answered.push(added);
+    else if (this.#answering) this.#toAnswer.push(added);
     else this.#answer([added]);
   }
 
@@ -250,13 +250,13 @@ export class FileSource implements Source {
     loaded: readonly string[] = [],
     isDoubtful = false,
   ): void {
-    this.#answered = subscriptions;
-    this.#answering = this.#answers(subscriptions, loaded, isDoubtful);
+    this.#toAnswer = subscriptions;
+    this.#answering = this.#answerInPortions(subscriptions, loaded, isDoubtful);
     this.continueResponse();
   }
 
   /** Each `yield` ends a portion. What is removed or absent comes last and together: clients may need other resources first. */
-  *#answers(
+  *#answerInPortions(
     subscriptions: readonly SourceSubscription[],
     loaded: readonly string[],
     isDoubtful: boolean,

@@ -118,7 +118,7 @@ export interface ManagementServerOptions extends PublishingRights {
   /** May its stream start now? If not, `handleAdmitted` follows. @param isKnown it was live before */
   readonly mayStart?: (isKnown: boolean, nowMs: number) => boolean;
   /** Its stream has started, failed, or is no longer wanted. */
-  readonly onStartOver?: () => void;
+  readonly onStartEnded?: () => void;
   /** Called after each input that may give this machine effects, new facts or a new deadline. */
   readonly onInput?: () => void;
 }
@@ -238,18 +238,18 @@ export class ManagementServer implements Source {
     this.#stream.handleSubscribed(added, nowMs);
     const refusal = this.#trials.refusal(typeUrl);
     if (refusal) this.contents.timeOut(added, refusal);
-    this.#restartIfStuck(nowMs);
+    this.#restartIfNeeded(nowMs);
     this.#noteInput();
     this.#updateWanted(nowMs);
-    // The backoff is that of types for which the source may end its streams.
+    // The source may have ended its streams because of other types; their backoff must not delay this type.
     if (this.#isFirstUndoubted(typeUrl)) this.#skipBackoff(typeUrl, nowMs);
   }
 
-  /** A made-up type may have had the last nudge, so a known one needs none, once: its further names must not dial each time. */
+  /** A made-up type may have used up the rate of nudges. So the first name of each known type skips the rate limit; further names do not. */
   #skipBackoff(typeUrl: string, nowMs: number): void {
-    const isRare = isKnownType(typeUrl) && !this.#skipped.has(typeUrl);
-    if (isRare) this.#skipped.add(typeUrl);
-    this.#step({ kind: 'nudge', isRare }, nowMs);
+    const skipsRateLimit = isKnownType(typeUrl) && !this.#skipped.has(typeUrl);
+    if (skipsRateLimit) this.#skipped.add(typeUrl);
+    this.#step({ kind: 'nudge', skipsRateLimit }, nowMs);
   }
 
   #isFirstUndoubted(typeUrl: string): boolean {
@@ -300,7 +300,7 @@ export class ManagementServer implements Source {
     if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });
     this.contents.budget.close();
     this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
-    this.#options.onStartOver?.();
+    this.#options.onStartEnded?.();
     this.#noteInput();
   }
 
@@ -362,7 +362,7 @@ export class ManagementServer implements Source {
     if (!this.#stream.inPortions.isDecoded) return;
     this.#step({ kind: 'first_response' }, nowMs);
     if (this.contents.unroomed.resources > 0) this.#lookForRoomMs ??= nowMs + ROOM_AFTER_MS;
-    this.#restartIfStuck(nowMs);
+    this.#restartIfNeeded(nowMs);
     this.#endIfUnread();
   }
 
@@ -450,7 +450,7 @@ export class ManagementServer implements Source {
       this.contents.expire(nowMs);
       this.#stream.handleTimer(nowMs);
     }
-    this.#restartIfStuck(nowMs);
+    this.#restartIfNeeded(nowMs);
     this.#restartIfRoom(nowMs);
     const isLive = this.#health.kind === 'live';
     const tried = this.#trials.handleTimer(this.contents.types(), isLive, nowMs);
@@ -475,7 +475,7 @@ export class ManagementServer implements Source {
     const streamMs = this.#stream.nextDeadlineMs();
     const isLive = this.#health.kind === 'live';
     const trialMs = isLive ? this.#trials.nextDeadlineMs : undefined;
-    return [nextExpiryMs, streamMs, this.#lookForRoomMs, this.#stuckUntilMs(), trialMs];
+    return [nextExpiryMs, streamMs, this.#lookForRoomMs, this.#mayRestartFromMs(), trialMs];
   }
 
   get #mayWrite(): boolean {
@@ -514,9 +514,9 @@ export class ManagementServer implements Source {
     return taken;
   }
 
-  #restartIfStuck(nowMs: number): void {
+  #restartIfNeeded(nowMs: number): void {
     const reason = this.#restartReason();
-    if (reason !== undefined && nowMs >= (this.#stuckUntilMs() ?? Infinity)) {
+    if (reason !== undefined && nowMs >= (this.#mayRestartFromMs() ?? Infinity)) {
       this.#restart(reason, nowMs);
     }
   }
@@ -525,7 +525,9 @@ export class ManagementServer implements Source {
   #restartReason(): string | undefined {
     if (this.#stream.mustRestart) return 'only a new stream makes the source send a name again';
     const left = this.#stream.typeCount - this.contents.typeCount;
-    return left > MAX_LEFT_TYPES ? `it remembers ${left} types without subscriptions` : undefined;
+    return left > MAX_LEFT_TYPES
+      ? `the source remembers ${left} types without subscriptions`
+      : undefined;
   }
 
   /**
@@ -533,7 +535,7 @@ export class ManagementServer implements Source {
    * response has not come (the deadline of the stream covers that). The delay keeps a client that toggles a wildcard from
    * causing many streams.
    */
-  #stuckUntilMs(): number | undefined {
+  #mayRestartFromMs(): number | undefined {
     if (this.#restartReason() === undefined || this.#health.kind !== 'live') return undefined;
     return this.#health.sinceMs + RESTART_AFTER_MS;
   }
@@ -577,7 +579,7 @@ export class ManagementServer implements Source {
     });
     this.#health = state;
     if (state.kind === 'live') this.#wasLive = true;
-    if (wasStarting && !isStarting(state)) this.#options.onStartOver?.();
+    if (wasStarting && !isStarting(state)) this.#options.onStartEnded?.();
     for (const effect of effects) {
       this.#effects.push(effect);
       if (effect.kind === 'up') this.#lostSinceMs = undefined;

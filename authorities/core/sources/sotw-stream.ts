@@ -389,18 +389,22 @@ export class SotwStream implements SourceStream {
     }
     ({ nowMs } = context);
     this.#answers.handleResponse(typeUrl, false, nowMs);
-    const isStuck = state.resubscriptions.handleResponse({
-      isHeartbeat: isHeartbeat(response),
-      sent,
-      arrivedMs,
-      countMembers: (glob) => this.#countMembers(sent, glob),
-    });
-    this.#isStuck ||= isStuck;
+    this.#settleResubscribed(response, sent, arrivedMs);
     state.isAnswered ||= !isHeartbeat(response);
     for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
       this.#noteChanged(other);
     const outcome = { accepted: resources.length - refused.length, refused };
     return this.#finish(response, state, outcome, nowMs);
+  }
+
+  #settleResubscribed(response: SotwResponse, sent: ReadonlySet<string>, arrivedMs: number): void {
+    const isStuck = this.#types.get(response.typeUrl)?.resubscriptions.handleResponse({
+      isHeartbeat: isHeartbeat(response),
+      sent,
+      arrivedMs,
+      countMembers: (glob) => this.#countMembers(sent, glob),
+    });
+    if (isStuck === true) this.#isStuck = true;
   }
 
   #countMembers(sent: ReadonlySet<string>, { typeUrl, name: glob }: SourceSubscription): number {

@@ -30,7 +30,7 @@ export interface SourceEntry {
   readonly expiresAtMs?: number | undefined;
 }
 
-/** A subscriber: a failover group, compared by identity. */
+/** A subscriber, compared by identity: a failover group or a `Comparison`. Only groups are told of changes. */
 export type Listener = object;
 
 export interface SourceSubscription {

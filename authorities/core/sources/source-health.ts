@@ -3,9 +3,9 @@
  * and when the circuit breaker trips. Control machine: immutable states, one `step`.
  *
  *   idle ──want──▶ [queued ──admitted──▶] connecting ──first response──▶ live ──unwanted, linger──▶ idle
- *                   ▲      │                       │
- *                   │      └──ended/deadline──┐    └──ended
- *                   └──────retryAt────── waiting ◀──┘
+ *   connecting ──ended/deadline──▶ waiting
+ *   live ──ended──▶ waiting
+ *   waiting ──retryAt──▶ [queued ──admitted──▶] connecting
  *
  * These trip (docs/FAILOVER.md): `failedAttemptLimit` attempts in a row without a first response;
  * silence on a stream with unanswered names; a lost probe followed by one failed attempt; too many
@@ -72,8 +72,8 @@ export type HealthEvent =
   | { readonly kind: 'admitted' }
   | { readonly kind: 'first_response' }
   | { readonly kind: 'ended'; readonly end: StreamEnd }
-  /** A hint that the source may be reachable again. `isRare`: something else bounds how many of these come. */
-  | { readonly kind: 'nudge'; readonly isRare?: boolean }
+  /** A hint that the source may be reachable again. `skipsRateLimit`: the caller bounds how many of these come. */
+  | { readonly kind: 'nudge'; readonly skipsRateLimit?: boolean }
   /** The credential files of the connection changed since the last attempt. */
   | { readonly kind: 'credentials_changed' }
   | { readonly kind: 'timer' };
@@ -431,10 +431,10 @@ const TABLE: Table = {
     admitted: stay,
     first_response: stay,
     ended: stay,
-    nudge: (state, { isRare = false }, input) => {
+    nudge: (state, { skipsRateLimit = false }, input) => {
       const { nudgedAtMs, wanted } = state;
       const again = nudgedAtMs !== null && input.nowMs - nudgedAtMs < NUDGE_INTERVAL_MS;
-      if (!wanted || (again && !isRare)) return stay(state);
+      if (!wanted || (again && !skipsRateLimit)) return stay(state);
       return start({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
     },
     // The refusal concerned the old credentials, so the backoff restarts.

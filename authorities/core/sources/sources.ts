@@ -53,10 +53,10 @@ export type SourceEffect =
       readonly reason: string;
     };
 
-type Legacy = Pick<ManagementServerOptions, 'lastEpoch' | 'lostSinceMs'>;
-const NEW: Legacy = { lastEpoch: 0 };
+type Inherited = Pick<ManagementServerOptions, 'lastEpoch' | 'lostSinceMs'>;
+const NOTHING_INHERITED: Inherited = { lastEpoch: 0 };
 
-function legacyOf(server: ManagementServer, nowMs: number): Legacy {
+function inheritedFrom(server: ManagementServer, nowMs: number): Inherited {
   const { live, lostSinceMs } = server.facts();
   return { lastEpoch: server.health.epoch, lostSinceMs: live ? nowMs : lostSinceMs };
 }
@@ -69,8 +69,8 @@ export class Sources {
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
   /** Facts that a source inherits from the one it replaces. Epochs count on, so late IO of the old source is ignored. */
-  readonly #replaced = new Map<string, Legacy>();
-  /** One such epoch for all sources of node groups: they come and go, so a map would only grow. */
+  readonly #replaced = new Map<string, Inherited>();
+  /** One epoch for all sources of node groups. A map by source would only grow, since node groups come and go. */
   #lastGroupEpoch = 0;
   /** Of the sources of node groups that the last reload replaced, by id: when they were lost. */
   #lostOfGroups: ReadonlyMap<string, number | undefined> = new Map();
@@ -109,7 +109,7 @@ export class Sources {
   }
 
   takeDue(nowMs: number): readonly ManagementServer[] {
-    return this.#agenda.takeDue(nowMs);
+    return this.#agenda.beginTurnAndTakeDue(nowMs);
   }
 
   /** The source that takes the next portion of its response: they take turns. */
@@ -189,13 +189,13 @@ export class Sources {
     const kept = new Map<string, { server: ManagementServer; spec: GrpcSourceSpec }>();
     const left: ManagementServer[] = [];
     for (const server of this.#servers.values()) {
-      if (server.id === server.name) this.#replaced.set(server.id, legacyOf(server, nowMs));
+      if (server.id === server.name) this.#replaced.set(server.id, inheritedFrom(server, nowMs));
       const spec = byConfig.get(configOf(server.spec));
       if (!spec) left.push(server);
       else kept.set(sourceIdOf(spec.name, scopeOfSource(server.id)), { server, spec });
     }
     this.#lostOfGroups = new Map(
-      left.map((server) => [server.id, legacyOf(server, nowMs).lostSinceMs]),
+      left.map((server) => [server.id, inheritedFrom(server, nowMs).lostSinceMs]),
     );
     for (const server of left) {
       // A kept server takes over this id, so effects of the closed one would reach the wrong shell.
@@ -289,7 +289,7 @@ export class Sources {
         if (!isAdmitted) this.#crowded.add(pace);
         return isAdmitted;
       },
-      onStartOver: () => {
+      onStartEnded: () => {
         pace.leave(made);
       },
       onInput: () => {
@@ -300,7 +300,7 @@ export class Sources {
         this.#onInput(made);
       },
       ...(isCommon
-        ? (this.#replaced.get(id) ?? NEW)
+        ? (this.#replaced.get(id) ?? NOTHING_INHERITED)
         : { lastEpoch: this.#lastGroupEpoch, lostSinceMs: this.#lostOfGroups.get(id) }),
     });
     this.#servers.set(id, made);

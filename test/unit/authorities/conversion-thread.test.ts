@@ -5,7 +5,7 @@
 import t from 'tap';
 import { ConversionThread } from '../../../authorities/conversion-thread.js';
 import type { ParsedText } from '../../../authorities/core/sources/good-files.js';
-import type { Converted } from '../../../protos/discovery-json.js';
+import type { Converted } from '../../../protos/rest-client-json.js';
 import type { ResourceFromJson } from '../../../protos/rest-source-json.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { until } from '../../support/until.js';

@@ -4,7 +4,7 @@
 import t from 'tap';
 import { formatProblem } from '../../../config/problems.js';
 import { parseResourceFile } from '../../../config/resource-file.js';
-import { resourceToJson } from '../../../protos/json-resources.js';
+import { redactedJson } from '../../../protos/json-resources.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 
 const CLA = `"@type": ${TYPE_URL.clusterLoadAssignment}`;
@@ -13,7 +13,7 @@ function read(text: string): readonly string[] {
   const result = parseResourceFile(text, 'r.yaml');
   if (!result.ok) return result.problems.map(formatProblem);
   return result.resources.map(({ name, typeUrl, body }) => {
-    const json = resourceToJson(typeUrl, body);
+    const json = redactedJson(typeUrl, body);
     return `${name} ${JSON.stringify(json)}`;
   });
 }

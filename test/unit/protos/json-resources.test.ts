@@ -4,7 +4,7 @@
  */
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import t from 'tap';
-import { resourceFromJson, resourceToJson } from '../../../protos/json-resources.js';
+import { resourceFromJson, redactedJson } from '../../../protos/json-resources.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 
 const PREFIX = 'type.googleapis.com/';
@@ -56,7 +56,7 @@ t.test('a listener with nested Any messages converts to bytes and back', (t) => 
   const { typeUrl, name, body } = bytesOf(LISTENER);
   t.equal(typeUrl, TYPE_URL.listener);
   t.equal(name, 'l');
-  t.strictSame(resourceToJson(typeUrl, body), LISTENER);
+  t.strictSame(redactedJson(typeUrl, body), LISTENER);
   t.end();
 });
 
@@ -141,7 +141,7 @@ t.test('13: a Secret shows its name only', (t) => {
     name: 's',
     tls_certificate: { private_key: { inline_string: 'KEY' } },
   });
-  t.strictSame(resourceToJson(typeUrl, body), {
+  t.strictSame(redactedJson(typeUrl, body), {
     '@type': TYPE_URL.secret,
     name: 's',
     redacted: true,
@@ -171,7 +171,7 @@ t.test(
     };
     const { typeUrl, body } = bytesOf(cluster);
     t.ok(Buffer.from(body).includes('KEY'));
-    const shown = JSON.stringify(resourceToJson(typeUrl, body));
+    const shown = JSON.stringify(redactedJson(typeUrl, body));
     t.notMatch(shown, /KEY|S0VZ/);
     t.match(shown, '"private_key":{"inline_string":"[redacted]"}');
     t.match(shown, '"certificate_chain":{"filename":"c"}');
@@ -182,12 +182,12 @@ t.test(
 t.test(
   'an unknown type, outside or inside, and an unreadable body are reported by type and size',
   (t) => {
-    t.strictSame(resourceToJson('x/y.Z', new Uint8Array(3)), {
+    t.strictSame(redactedJson('x/y.Z', new Uint8Array(3)), {
       '@type': 'x/y.Z',
       bytes: 3,
       error: 'unknown type',
     });
-    t.match(resourceToJson(TYPE_URL.cluster, new Uint8Array([255])), {
+    t.match(redactedJson(TYPE_URL.cluster, new Uint8Array([255])), {
       '@type': TYPE_URL.cluster,
       bytes: 1,
       error: String,
@@ -204,7 +204,7 @@ t.test(
       Buffer.from([socket.length]),
       socket,
     ]);
-    t.strictSame(resourceToJson(TYPE_URL.cluster, cluster), {
+    t.strictSame(redactedJson(TYPE_URL.cluster, cluster), {
       '@type': TYPE_URL.cluster,
       transport_socket: {
         name: 'a',
@@ -228,13 +228,13 @@ t.test('an unknown type two levels down hides only itself', (t) => {
     Buffer.from(body).toString('latin1').replace('protobuf.Empty', 'protobuf.Emptx'),
     'latin1',
   );
-  const shown = JSON.stringify(resourceToJson(typeUrl, altered));
+  const shown = JSON.stringify(redactedJson(typeUrl, altered));
   t.match(shown, '"route_config_name":"r"');
   t.match(shown, `{"type":"${PREFIX}google.protobuf.Emptx","bytes":0,"error":"unknown type"}`);
   t.end();
 });
 
-/** A cluster with so many Any messages in each other. */
+/** A cluster with so many nested Any messages. */
 function nestedCluster(count: number): Uint8Array {
   const any = (type: string, value: Uint8Array): Uint8Array =>
     new BinaryWriter().uint32(10).string(type).uint32(18).bytes(value).finish();
@@ -248,13 +248,13 @@ function nestedCluster(count: number): Uint8Array {
     .finish();
 }
 
-t.test('of more than 200 messages in each other, the innermost are hidden', (t) => {
+t.test('of more than 200 nested messages, the innermost are hidden', (t) => {
   const count = (shown: unknown): number => JSON.stringify(shown).split('"@type"').length - 2;
-  const few = resourceToJson(TYPE_URL.cluster, nestedCluster(90));
+  const few = redactedJson(TYPE_URL.cluster, nestedCluster(90));
   t.equal(count(few), 90);
   t.notMatch(JSON.stringify(few), 'error');
-  const many = resourceToJson(TYPE_URL.cluster, nestedCluster(10_000));
+  const many = redactedJson(TYPE_URL.cluster, nestedCluster(10_000));
   t.ok(count(many) <= 201);
-  t.match(JSON.stringify(many), '"error":"more than 200 messages are in each other"');
+  t.match(JSON.stringify(many), '"error":"more than 200 messages are nested in one another"');
   t.end();
 });

@@ -4,7 +4,7 @@
  * Method: messages of the Envoy API, compared with their JSON.
  */
 import t from 'tap';
-import { resourceFromJson, resourceToJson } from '../../../protos/json-resources.js';
+import { resourceFromJson, redactedJson } from '../../../protos/json-resources.js';
 import { parseTextFormat } from '../../../protos/text-format.js';
 
 const PREFIX = 'type.googleapis.com/';
@@ -15,7 +15,7 @@ const NODE = 'envoy.config.core.v3.Node';
 function read(text: string, typeName = CLUSTER): unknown {
   const result = parseTextFormat(text, typeName);
   if (!result.ok) return `${result.line}:${result.column}: ${result.message}`;
-  const json = { ...resourceToJson(PREFIX + typeName, result.bytes) };
+  const json = { ...redactedJson(PREFIX + typeName, result.bytes) };
   delete json['@type'];
   return json;
 }

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Serve takes one driver after another and applies its changes in order, for ever.
+// Serve accepts drivers for ever. It applies the changes of each driver in order.
 func Serve(listener net.Listener, change func(index int, marker string)) {
 	for {
 		conn, err := listener.Accept()

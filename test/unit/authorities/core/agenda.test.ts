@@ -34,8 +34,8 @@ t.test('a machine is due at its deadline, and then recomputes it', (t) => {
   const agenda = new Agenda<Counted>();
   const machine = new Counted(50);
   agenda.touch(machine);
-  t.strictSame(agenda.takeDue(49), []);
-  t.strictSame(agenda.takeDue(50), [machine]);
+  t.strictSame(agenda.beginTurnAndTakeDue(49), []);
+  t.strictSame(agenda.beginTurnAndTakeDue(50), [machine]);
   machine.dueMs = 70;
   t.equal(agenda.nextDeadlineMs(50), 70);
   t.end();
@@ -66,7 +66,7 @@ t.test('a deleted machine is neither touched nor due', (t) => {
   t.equal(agenda.nextDeadlineMs(0), 10);
   agenda.delete(machine);
   t.equal(agenda.nextDeadlineMs(0), Infinity);
-  t.strictSame([agenda.takeTouched(), agenda.takeDue(100)], [[], []]);
+  t.strictSame([agenda.takeTouched(), agenda.beginTurnAndTakeDue(100)], [[], []]);
   t.end();
 });
 
@@ -82,13 +82,13 @@ t.test(
       if (step % 11 === 0) agenda.delete(machine);
       else agenda.touch(machine);
       if (step % 11 === 0) machine.dueMs = undefined;
-      t.strictSame(agenda.takeDue(-1), [], 'a turn begins');
+      t.strictSame(agenda.beginTurnAndTakeDue(-1), [], 'a turn begins');
       const dues = machines.flatMap(({ dueMs }) => dueMs ?? []);
       t.equal(agenda.nextDeadlineMs(0), Math.min(...dues), `step ${step}`);
     }
     const nowMs = 500;
     const due = machines.filter(({ dueMs }) => dueMs !== undefined && dueMs <= nowMs);
-    t.strictSame(new Set(agenda.takeDue(nowMs)), new Set(due));
+    t.strictSame(new Set(agenda.beginTurnAndTakeDue(nowMs)), new Set(due));
     t.end();
   },
 );
@@ -101,10 +101,10 @@ t.test(
     for (const machine of machines) agenda.touch(machine);
     const taken: Counted[] = [];
     for (const count of [25, 15, 0]) {
-      const due = agenda.takeDue(1_000);
+      const due = agenda.beginTurnAndTakeDue(1_000);
       t.equal(due.length, count);
       for (const machine of due) machine.dueMs = undefined;
-      t.strictSame(agenda.takeMoreDue(1_000), [], 'the turn has no room for more, or none is left');
+      t.strictSame(agenda.takeDue(1_000), [], 'the turn has no room for more, or none is left');
       taken.push(...due);
       t.equal(agenda.nextDeadlineMs(1_000), machines[taken.length]?.dueMs ?? Infinity);
     }
@@ -123,7 +123,7 @@ t.test('of many machines with an input, 75 recompute their deadline in a turn', 
     [150, 1_000],
     [175, 5_000],
   ] as const) {
-    t.strictSame(agenda.takeDue(1_000), []);
+    t.strictSame(agenda.beginTurnAndTakeDue(1_000), []);
     t.equal(agenda.nextDeadlineMs(1_000), nextMs);
     t.equal(computed(), soFar);
   }

@@ -7,7 +7,7 @@ import {
   Comparison,
   type ComparisonOutcome,
 } from '../../../../../authorities/core/failover/comparison.js';
-import { Differences, MAX_KEPT } from '../../../../../authorities/core/failover/differences.js';
+import { Differences, MAX_ROWS } from '../../../../../authorities/core/failover/differences.js';
 import { wireText } from '../../../../../protos/resource-name.js';
 import { a, alt, b, glob, ID, kindOf, member, pair } from '../../../../support/authority-pair.js';
 import {
@@ -352,8 +352,8 @@ t.test('it works in steps of 1,000 names, and forgets names whose last client le
   t.equal(outcome.differences.count('kept'), 2_399);
   t.equal(outcome.differences.count('added'), 0, 'no client requests the first name any more');
   const rows = outcome.differences.rows();
-  t.equal(rows.length, MAX_KEPT, 'the first ones are kept');
-  const sorted = names.slice(1).sort().slice(0, MAX_KEPT);
+  t.equal(rows.length, MAX_ROWS, 'the first ones are kept');
+  const sorted = names.slice(1).sort().slice(0, MAX_ROWS);
   t.strictSame(
     rows.map(({ name }) => name.key),
     sorted,

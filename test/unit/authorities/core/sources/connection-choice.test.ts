@@ -3,7 +3,7 @@ import {
   chooseConnection,
   hasRoomFor,
   makesDoubtful,
-  roomOf,
+  capacityOf,
   type ConnectionRoom,
 } from '../../../../../authorities/core/sources/connection-choice.js';
 
@@ -15,11 +15,11 @@ const connection = (reservedStreams: number, peerMaxStreams?: number): Connectio
 t.test(
   'a connection has room for 99 streams beside its probe, or for as many as the peer allows',
   (t) => {
-    t.equal(roomOf({ peerMaxStreams: undefined }), 99);
-    t.equal(roomOf({ peerMaxStreams: 2 ** 32 - 1 }), 99);
-    t.equal(roomOf({ peerMaxStreams: 100 }), 99);
-    t.equal(roomOf({ peerMaxStreams: 10 }), 9);
-    t.equal(roomOf({ peerMaxStreams: 0 }), 1);
+    t.equal(capacityOf({ peerMaxStreams: undefined }), 99);
+    t.equal(capacityOf({ peerMaxStreams: 2 ** 32 - 1 }), 99);
+    t.equal(capacityOf({ peerMaxStreams: 100 }), 99);
+    t.equal(capacityOf({ peerMaxStreams: 10 }), 9);
+    t.equal(capacityOf({ peerMaxStreams: 0 }), 1);
     t.end();
   },
 );

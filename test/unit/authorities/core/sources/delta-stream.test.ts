@@ -293,7 +293,7 @@ t.test('a name that is also a member of a watched glob survives the end of eithe
 t.test('an unreadable response, or one with too many resources, ends the stream', (t) => {
   for (const [bytes, reason] of [
     [Buffer.from([0x12, 0x7f, 1]), /./],
-    [Buffer.alloc(40_000).fill(Buffer.from([0x12, 0])), /more than 10000 resources/],
+    [Buffer.alloc(40_000).fill(Buffer.from([0x12, 0])), /more than 10000 entries/],
   ] as const) {
     const driver = started({ [a]: '1' });
     const watcher = driver.watching(a);

@@ -10,7 +10,7 @@ import {
   requestFromJson,
   responseToJson,
   type Converted,
-} from '../../../protos/discovery-json.js';
+} from '../../../protos/rest-client-json.js';
 import { decodeSotwRequest, encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { bareResourceOf, encodeResourceField } from '../../../protos/resource-field.js';
 import { readClientNode } from '../../../protos/node-codec.js';

@@ -99,7 +99,7 @@ const CHUNK_LENGTH = 65_536;
  * Writes one resource in each step, since a response may have thousands: 1,000 resources of 1 KB take some 150 ms.
  *
  * @param bytes a `DiscoveryResponse` of the gateway
- * @returns yields a large resource (`LARGE_RESOURCE`), whose `resourceToJson` the caller may pass to `next`; returns the
+ * @returns yields a large resource (`LARGE_RESOURCE`), whose JSON (`largeResourceToJson`) the caller may pass to `next`; returns the
  * JSON. A resource that JSON cannot carry in full (a type or field that the built-in
  * Envoy API lacks) is an error: without the field, the resource would mean something else.
  */
@@ -128,7 +128,7 @@ export function* responseToJson(
         separator = ',';
         continue;
       }
-      const json = resourceToJson(any, registry);
+      const json = anyToJson(any, registry);
       if (!json.ok) return json;
       text += separator + json.value;
       separator = ',';
@@ -154,14 +154,14 @@ export function* responseToJson(
 /** @param bytes an Any. @returns its JSON; for another thread, which takes no strings over without a copy */
 export function largeResourceToJson(bytes: Uint8Array): Converted<Uint8Array> {
   try {
-    const json = resourceToJson(bytes, envoyRegistry());
+    const json = anyToJson(bytes, envoyRegistry());
     return json.ok ? { ok: true, value: Buffer.from(json.value) } : json;
   } catch (error) {
     return failed(error);
   }
 }
 
-function resourceToJson(bytes: Uint8Array, registry: Registry): Converted<string> {
+function anyToJson(bytes: Uint8Array, registry: Registry): Converted<string> {
   const any = fromBinary(AnySchema, bytes);
   const lost = unknownIn(AnySchema, any, registry);
   if (lost !== undefined) return { ok: false, reason: lost };
