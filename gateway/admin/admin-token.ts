@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { adminTokenIn } from '../../config/listener-secrets.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
+import { Reread } from '../reread.js';
 
 /** The file is read again when the last reading is older. */
 const REREAD_AFTER_MS = 1_000;
@@ -11,10 +12,9 @@ export class AdminToken {
   readonly #file: string;
   /** Milliseconds, monotonic. */
   readonly #clock: () => number;
-  readonly #onRefused: (reason: string) => void;
+  readonly #reread: Reread;
   #digest: Buffer;
   #readAtMs: number;
-  #refused = '';
 
   /**
    * @param onRefused called once per reason when the file cannot be used any more, until it can: the last token stays
@@ -23,7 +23,7 @@ export class AdminToken {
   constructor(file: string, clock: () => number, onRefused: (reason: string) => void) {
     this.#file = file;
     this.#clock = clock;
-    this.#onRefused = onRefused;
+    this.#reread = new Reread(onRefused);
     this.#digest = digestIn(file);
     this.#readAtMs = clock();
   }
@@ -41,23 +41,17 @@ export class AdminToken {
 
   /** Of the token that is valid now. */
   get digest(): Buffer {
-    this.#reread();
+    this.#readAgain();
     return this.#digest;
   }
 
-  #reread(): void {
+  #readAgain(): void {
     const nowMs = this.#clock();
     if (nowMs - this.#readAtMs < REREAD_AFTER_MS) return;
     this.#readAtMs = nowMs;
-    try {
+    this.#reread.attempt(() => {
       this.#digest = digestIn(this.#file);
-      this.#refused = '';
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (reason === this.#refused) return;
-      this.#refused = reason;
-      this.#onRefused(reason);
-    }
+    });
   }
 }
 

@@ -12,6 +12,7 @@ import type { JwtSpec } from '../../config/settings.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { JwtClaims } from '../core/rights/requester.js';
+import { Reread } from '../reread.js';
 
 export type VerifiedToken =
   | {
@@ -43,14 +44,17 @@ type Library = typeof Jose;
 
 export class ClientTokens {
   readonly #options: ClientTokensOptions;
+  readonly #reread: Reread;
   #library: Library | undefined;
   #text = '';
   #keys: JWTVerifyGetKey | undefined;
-  #refused = '';
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: ClientTokensOptions) {
     this.#options = options;
+    this.#reread = new Reread((reason) => {
+      options.onKeys({ kind: 'refused', reason });
+    });
   }
 
   /** Reads the keys, and watches the file. Rejects with an Error if the file cannot be used. */
@@ -69,18 +73,11 @@ export class ClientTokens {
 
   /** Reads the file now. Does not throw. */
   refresh(): void {
-    const { onKeys } = this.#options;
-    if (!this.#library) return;
-    try {
-      const isNew = this.#read(this.#library);
-      this.#refused = '';
-      if (isNew) onKeys({ kind: 'reloaded' });
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (reason === this.#refused) return;
-      this.#refused = reason;
-      onKeys({ kind: 'refused', reason });
-    }
+    const library = this.#library;
+    if (!library) return;
+    this.#reread.attempt(() => {
+      if (this.#read(library)) this.#options.onKeys({ kind: 'reloaded' });
+    });
   }
 
   /** @returns whether the keys changed. @throws Error if the file is not a JWKS, or has no usable key */

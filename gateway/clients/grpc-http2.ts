@@ -21,6 +21,7 @@ import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import type { Quotas } from '../core/quotas/quotas.js';
 import { ClientListener } from './client-listener.js';
+import { HeaderGarbage } from './header-garbage.js';
 import { ClosedSessions, nativePartOf, type NativePart } from './closed-sessions.js';
 import { leaveAtEnd, stopReading } from './connection-end.js';
 import {
@@ -130,6 +131,7 @@ export class GrpcServer {
   readonly #connections = new Set<Connection>();
   readonly #reading = new ReadInTurns();
   readonly #closed = new ClosedSessions({ open: () => this.#connections.size });
+  readonly #headerGarbage = new HeaderGarbage();
 
   /** @param tls absent: cleartext with prior knowledge (RFC 9113, 3.3) */
   constructor(options: GrpcServerOptions, tls: TlsMaterial | undefined) {
@@ -200,6 +202,7 @@ export class GrpcServer {
         resolve();
       });
       this.#closed.close();
+      this.#headerGarbage.close();
       for (const connection of this.#connections) connection.goAway();
       this.#http1?.goAway();
     });
@@ -211,7 +214,11 @@ export class GrpcServer {
   };
 
   #accept(session: ServerHttp2Session, socket: Socket): void {
-    const connection = new Connection(session, socket, this.#options, this.#reading, this.#forget);
+    const connection = new Connection(session, socket, this.#options, {
+      reading: this.#reading,
+      headerGarbage: this.#headerGarbage,
+      onClosed: this.#forget,
+    });
     this.#connections.add(connection);
   }
 }
@@ -226,6 +233,13 @@ function enter(socket: Socket, quotas: Quotas): (() => void) | undefined {
   };
 }
 
+/** What all connections share. */
+interface Shared {
+  readonly reading: ReadInTurns;
+  readonly headerGarbage: HeaderGarbage;
+  readonly onClosed: (connection: Connection) => void;
+}
+
 /** One connection of a client. */
 class Connection implements CallConnection {
   readonly #session: ServerHttp2Session;
@@ -233,6 +247,7 @@ class Connection implements CallConnection {
   readonly #options: GrpcServerOptions;
   readonly #callOptions: CallOptions;
   readonly #reading: ConnectionReading;
+  readonly #headerGarbage: HeaderGarbage;
   #firstStream: NodeJS.Timeout | undefined;
   #keepalive: NodeJS.Timeout | undefined;
   #closing: NodeJS.Timeout | undefined;
@@ -264,8 +279,7 @@ class Connection implements CallConnection {
     session: ServerHttp2Session,
     socket: Socket,
     options: GrpcServerOptions,
-    reading: ReadInTurns,
-    onClosed: (connection: Connection) => void,
+    { reading, headerGarbage, onClosed }: Shared,
   ) {
     destroyAfterTurn(session, (isGraceful) => {
       this.#reading.noteEvent();
@@ -279,6 +293,7 @@ class Connection implements CallConnection {
     this.#socket = socket;
     this.#options = options;
     this.#reading = reading.add(socket);
+    this.#headerGarbage = headerGarbage;
     this.certificate = readClientCertificate(socket);
     this.#maxStreams = Math.min(options.maxStreamsPerConnection, STREAMS_AT_A_TIME);
     this.#callOptions = {
@@ -350,6 +365,7 @@ class Connection implements CallConnection {
     stream.on('error', ignore);
     stream.on('frameError', ignore);
     this.#reading.noteEvent();
+    this.#headerGarbage.note(rawHeaders.length / 2);
     if (this.#isEnding) return;
     this.#watchClose(stream);
     if (!this.#hasStream) {

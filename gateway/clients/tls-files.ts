@@ -1,5 +1,5 @@
 /**
- * The certificate, key and client CA of the client listener, read again when they change. Comparing the
+ * The certificate, key and client CA of a listener, read again when they change. Comparing the
  * content in short intervals detects every kind of replacement: rename, symbolic link (Kubernetes),
  * write in place. A certificate and key that do not match, e.g. between two writes, are refused.
  */
@@ -7,6 +7,7 @@ import { createSecureContext } from 'node:tls';
 import type { ServerTlsSpec } from '../../config/settings.js';
 import { checkTlsFiles } from '../../config/tls-files.js';
 import { readNamedFile } from '../../config/unreadable-file.js';
+import { Reread } from '../reread.js';
 
 export interface TlsMaterial {
   readonly cert: Buffer;
@@ -27,7 +28,7 @@ export class TlsFiles {
   readonly #spec: ServerTlsSpec;
   readonly #handlers: TlsFilesHandlers;
   #material: TlsMaterial;
-  #refused = '';
+  readonly #reread: Reread;
   #timer: NodeJS.Timeout | undefined;
 
   /** Throws UnreadableFileError, or the error of OpenSSL, if the files are unusable: no listener without them. */
@@ -35,6 +36,7 @@ export class TlsFiles {
     this.#spec = spec;
     this.#handlers = handlers;
     this.#material = readMaterial(spec);
+    this.#reread = new Reread(handlers.onRefused);
   }
 
   get material(): TlsMaterial {
@@ -54,18 +56,12 @@ export class TlsFiles {
 
   /** Reads the files now. */
   refresh(): void {
-    try {
+    this.#reread.attempt(() => {
       const material = readMaterial(this.#spec);
-      this.#refused = '';
       if (isSame(material, this.#material)) return;
       this.#material = material;
       this.#handlers.onChanged(material);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (reason === this.#refused) return;
-      this.#refused = reason;
-      this.#handlers.onRefused(reason);
-    }
+    });
   }
 }
 
