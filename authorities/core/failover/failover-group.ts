@@ -331,8 +331,8 @@ export class FailoverGroup {
   }
 
   /**
-   * An operator has forced a source for the whole authority. This group holds nothing yet, so it waits for no other source, unless the
-   * forced one is down: then the primary serves until it is back.
+   * An operator has forced a source for the whole authority. This group holds nothing yet, so it begins there, unless that source is
+   * down: then the primary serves until it is back. A node group's own stream to the source may not have begun yet.
    */
   #followOrder(nowMs: number): void {
     const order = this.#orders?.inForce(this.spec.name, nowMs);
@@ -340,8 +340,8 @@ export class FailoverGroup {
     const target = this.candidates.findIndex(({ source }) => source.name === order.source);
     if (target === -1) return;
     const forced = force(this.#failover, target, nowMs, order.untilMs);
-    const active = this.#candidate(target).source.facts().live ? target : forced.active;
-    this.#enter({ ...forced, active });
+    const { live, tripped } = this.#candidate(target).source.facts();
+    this.#enter({ ...forced, active: live || !tripped ? target : forced.active });
   }
 
   force(target: number, nowMs: number, untilMs: number): void {
@@ -421,6 +421,7 @@ export class FailoverGroup {
       nowMs,
       wanted: this.demandCount > 0 || (lingering && this.#failover.kind !== 'idle'),
       uncached: () => this.#resources.hasUncached(),
+      isEmpty: this.servedCount === 0,
       candidates: this.candidates.map((candidate, index) => {
         // Field by field: this runs for each group and each response, and a spread is slower.
         const {

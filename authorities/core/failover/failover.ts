@@ -50,6 +50,8 @@ export interface GroupFacts {
   readonly wanted: boolean;
   /** At least one wanted name has neither content nor an answer. Visits every name. */
   readonly uncached: () => boolean;
+  /** The group serves nothing. */
+  readonly isEmpty: boolean;
   readonly nowMs: number;
 }
 
@@ -332,11 +334,21 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
     const { nowMs } = facts;
     const target = state.target ?? state.active;
     if (nowMs >= state.forcedUntilMs) return settleAfterForce(state, facts);
-    if (target === state.active || !isReady(state, facts, target, policy)) return state;
+    if (target === state.active) return isStranded(state, facts) ? { ...state, active: 0 } : state;
+    if (!isReady(state, facts, target, policy)) return state;
     const arrived = arrive(state, target, 'forced', nowMs, policy);
     return { ...arrived, kind: 'forced', target, forcedUntilMs: state.forcedUntilMs };
   },
 };
+
+/**
+ * The group began at the forced source, which turned out to be down. Until it is back, the primary serves: the group has nothing that
+ * it could serve instead.
+ */
+function isStranded({ active }: FailoverState, facts: GroupFacts): boolean {
+  const { live, tripped } = candidate(facts, active);
+  return active !== 0 && tripped && !live && facts.isEmpty;
+}
 
 function settleAfterForce(state: FailoverState, facts: GroupFacts): FailoverState {
   const kind =

@@ -27,12 +27,13 @@ interface Sketch {
 
 function factsOf(
   candidates: readonly Sketch[],
-  { nowMs = NOW_MS, wanted = true, uncached = false } = {},
+  { nowMs = NOW_MS, wanted = true, uncached = false, isEmpty = false } = {},
 ): GroupFacts {
   return {
     nowMs,
     wanted,
     uncached: () => uncached,
+    isEmpty,
     candidates: candidates.map(
       ({
         live = false,
@@ -250,6 +251,18 @@ t.test('the published table contains exactly the transitions that happen', (t) =
     const happened = [...(seen.get(kind) ?? [])];
     t.strictSame(happened.sort(), [...TRANSITIONS[kind]].sort(), kind);
   }
+  t.end();
+});
+
+t.test('a forced group without content takes the primary while its candidate is down', (t) => {
+  const settled = (candidates: Parameters<typeof factsOf>[0], isEmpty: boolean) =>
+    advance(EXAMPLE.forced, factsOf(candidates, { isEmpty }), policy).at(-1)?.active;
+  t.equal(settled([fresh, tripped], true), 0);
+  t.equal(settled([fresh, tripped], false), undefined, 'content stays');
+  t.equal(settled([fresh, down], true), undefined, 'it may answer yet');
+  const { active } = EXAMPLE.forced;
+  const waiting = { ...EXAMPLE.forced, active: 0 };
+  t.equal(advance(waiting, factsOf([fresh, stable]), policy).at(-1)?.active, active);
   t.end();
 });
 

@@ -50,7 +50,7 @@ class Story {
 
   get facts(): GroupFacts {
     const { nowMs, wanted, world: candidates } = this;
-    return { nowMs, wanted, candidates, uncached: () => this.uncached };
+    return { nowMs, wanted, candidates, uncached: () => this.uncached, isEmpty: false };
   }
 
   settle(): this {

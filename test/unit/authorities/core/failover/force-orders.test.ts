@@ -63,6 +63,37 @@ t.test('while the forced source is down, a group that begins is served by its pr
   t.end();
 });
 
+t.test(
+  'a group that begins at a forced source which turns out to be down gets its primary',
+  (t) => {
+    const authorities = {
+      cloud: { sources: ['c'], alternatives: [{ authority: 'onprem' }] },
+      onprem: { sources: ['o'] },
+    };
+    const driver = new FederationDriver(mapOf({ authorities }));
+    driver.server('c').set(THING, a, 'c');
+    driver.server('o').set(THING, there, 'o');
+    driver.kill('o');
+    orderOf(driver, 'o');
+    const watcher = driver.watching(a);
+    t.strictSame([...watcher.held], [], 'nobody knows yet that it is down');
+    driver.advance(10_000);
+    t.equal(watcher.held.get(a), 'c');
+    t.equal(driver.group('cloud/*').failover.kind, 'forced');
+    driver.revive('o');
+    driver.advance(60_000);
+    t.equal(watcher.held.get(a), 'o');
+    driver.kill('o');
+    driver.advance(60_000);
+    t.equal(
+      watcher.held.get(a),
+      'o',
+      'a group with content keeps it: a forced source does not fail over',
+    );
+    t.end();
+  },
+);
+
 t.test('an order concerns neither other authorities nor groups without its source', (t) => {
   const driver = started();
   orderOf(driver, 'elsewhere');
