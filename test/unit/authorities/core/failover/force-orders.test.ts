@@ -3,6 +3,7 @@
  * ends.
  */
 import t from 'tap';
+import { at } from '../../../../support/node-groups.js';
 import { FederationDriver, mapOf, THING, thing } from '../../../../support/federation-driver.js';
 
 const a = thing('cloud', 'a');
@@ -62,6 +63,28 @@ t.test('while the forced source is down, a group that begins is served by its pr
   t.equal(watcher.held.get(a), 'o');
   t.end();
 });
+
+t.test(
+  'a node group that begins under an order waits for its own stream to the forced source',
+  (t) => {
+    const driver = new FederationDriver(
+      mapOf({
+        authorities: {},
+        oldStyle: { differBy: ['id'], servedBy: [{ sources: ['c', 'o'] }] },
+      }),
+    );
+    driver.server('c').set(THING, 'x', 'c');
+    driver.server('o').set(THING, 'x', 'o');
+    const [before, later] = [at('proxy-1', 'x'), at('proxy-2', 'x')];
+    t.equal(driver.watching(before).held.get(before), 'c');
+    const entry = driver.federation.groups[0]?.spec.name ?? '';
+    driver.federation.forceOrders.give(entry, { source: 'o', untilMs: driver.nowMs + LASTS_MS });
+    const watcher = driver.watching(later);
+    driver.advance(1_000);
+    t.strictSame(watcher.told, [`changed ${later} o`], 'never the content of the primary');
+    t.end();
+  },
+);
 
 t.test(
   'a group that begins at a forced source which turns out to be down gets its primary',
