@@ -106,18 +106,6 @@ const steps = [
     isFor: CI && !isOnNode24,
     ahead: true,
   },
-  // Beside the tests, many of which mostly wait; a developer who asks for the checks waits for them.
-  {
-    tier: 'checks',
-    title: 'lint, format and dependency rules',
-    run: () => [
-      // On one thread: each would read all types, and the other core has work.
-      [bin('eslint'), '--max-warnings', '0', '.'],
-      [bin('prettier'), '--check', '--log-level', 'warn', ...formatCache, '.'],
-      ['npm', 'run', '--silent', 'deps'],
-    ],
-    beside: asked.length === 0,
-  },
   // A million messages per type in CI; elsewhere 10,000, which catch recent breakage.
   {
     tier: 'fuzz',
@@ -134,6 +122,18 @@ const steps = [
     run: () => [onFaster(['node', 'build/test/sim/main.js'])],
     isFor: CI,
     beside: true,
+  },
+  // Beside the tests that mostly wait, if it is all that the cores can do meanwhile: in CI they have the simulation.
+  {
+    tier: 'checks',
+    title: 'lint, format and dependency rules',
+    run: () => [
+      // On one thread: each would read all types, and the other core has work.
+      [bin('eslint'), '--max-warnings', '0', '.'],
+      [bin('prettier'), '--check', '--log-level', 'warn', ...formatCache, '.'],
+      ['npm', 'run', '--silent', 'deps'],
+    ],
+    beside: !CI && asked.length === 0,
   },
   {
     tier: 'unit',
