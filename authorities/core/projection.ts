@@ -51,8 +51,7 @@ export interface Projection {
   readonly mapEntry?: ReferenceMapping;
   /** It comes from the disk, and no source has sent it since: a client that returns may hold newer content (docs/FAILOVER.md). */
   readonly isRestored?: boolean;
-  /** TP2: the constraints with which its source sent it. The gateway sends them to clients that requested the resource with
-   * parameters. */
+  /** TP2: the constraints with which its source sent it. Clients that requested the resource with parameters get them, too. */
   readonly constraints?: ParameterConstraints;
 }
 

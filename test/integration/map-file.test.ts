@@ -13,6 +13,17 @@ import type { Telemetry } from '../../gateway/telemetry/telemetry.js';
 import { mapOf } from '../support/federation-driver.js';
 import { until } from '../support/until.js';
 
+const nothing = (): void => undefined;
+const openMap = (file: string, telemetry: Telemetry): MapFile =>
+  new MapFile({
+    file,
+    stamp: stampOf(file),
+    map: mapOf({ authorities: {} }),
+    apply: nothing,
+    warn: nothing,
+    telemetry,
+  });
+
 t.test('a map file that cannot be watched is a warning with its remedy, and no bug', (t) => {
   const file = join(t.testdir({ 'map.yaml': '{}' }), 'map.yaml');
   const said: unknown[] = [];
@@ -21,7 +32,6 @@ t.test('a map file that cannot be watched is a warning with its remedy, and no b
     say: (event: string, fields: unknown) => said.push([event, fields]),
     onHandlerError: (error: unknown) => errors.push(error),
   } as unknown as Telemetry;
-  const nothing = (): void => undefined;
   const { watch } = fs;
   t.teardown(() => {
     fs.watch = watch;
@@ -33,15 +43,7 @@ t.test('a map file that cannot be watched is a warning with its remedy, and no b
       throw error;
     };
     syncBuiltinESMExports();
-    const map = mapOf({ authorities: {} });
-    const mapFile = new MapFile({
-      file,
-      stamp: stampOf(file),
-      map,
-      apply: nothing,
-      warn: nothing,
-      telemetry,
-    });
+    const mapFile = openMap(file, telemetry);
     mapFile.watch();
     mapFile.close();
   };
@@ -68,17 +70,8 @@ t.test('a map file that stays away is told once, and again when it is back', asy
       throw error;
     },
   } as unknown as Telemetry;
-  const nothing = (): void => undefined;
-  const map = mapOf({ authorities: {} });
   mock.timers.enable({ apis: ['setInterval'] });
-  const mapFile = new MapFile({
-    file,
-    stamp: stampOf(file),
-    map,
-    apply: nothing,
-    warn: nothing,
-    telemetry,
-  });
+  const mapFile = openMap(file, telemetry);
   t.teardown(() => {
     mapFile.close();
     mock.timers.reset();

@@ -67,10 +67,11 @@ interface Switching extends Pick<Switched, 'from' | 'to' | 'atMs'> {
 
 const ALL_DOWN: CachedCause = 'all_sources_down';
 
-/** What all groups share. */
+/** What a group needs beside its own settings. */
 export interface GroupSurroundings {
   /** Called for each input that may give this group events or another deadline. */
   readonly onInput: () => void;
+  /** Of all groups. */
   readonly room: TurnRoom;
   /** Undefined: no content is kept beyond the process. */
   readonly lastKnown?: LastKnown | undefined;

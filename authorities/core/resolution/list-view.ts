@@ -99,11 +99,11 @@ export class ListView implements ResourceWatcher, EntryOwner {
   /** `isProof` of the last completion sent; undefined: none was sent. */
   #proofTold: boolean | undefined;
 
-  constructor(typeUrl: string, name: ResourceName, port: ResolutionPort, nesting: ViewOwner) {
+  constructor(typeUrl: string, name: ResourceName, port: ResolutionPort, owner: ViewOwner) {
     this.typeUrl = typeUrl;
     this.name = name;
     this.#port = port;
-    this.#owner = nesting;
+    this.#owner = owner;
     const locator = locatorOfName(name);
     this.#entryName = locator?.entries[0];
     this.list = locator ? nameOfLocator({ ...locator, entries: [] }) : { ...name, isGlob: false };

@@ -131,12 +131,12 @@ export class Lists implements ViewOwner {
   // ---- limits -------------------------------------------------------------------------------
 
   admitNested(view: ListView, nested: ResourceName): string | undefined {
-    const problem = this.#admitNested(view, nested);
+    const problem = this.#nestingProblem(view, nested);
     if (problem !== undefined) this.#outOfBounds.add(view);
     return problem;
   }
 
-  #admitNested(view: ListView, nested: ResourceName): string | undefined {
+  #nestingProblem(view: ListView, nested: ResourceName): string | undefined {
     const { maxHops, maxListEntries, maxNestedLists } = this.#port.bounds;
     const below = this.#views.get(view.typeUrl, nested.key);
     if (view.nested.length >= maxNestedLists) {

@@ -8,6 +8,7 @@ const MOST_VALUES = 40_000;
 
 t.test('a collection begins whenever so many values have come since the last one', (t) => {
   let collections = 0;
+  let nowMs = 0;
   let isWatched = true;
   let handleCollected = (): void => undefined;
   const garbage = new HeaderGarbage(
@@ -18,6 +19,7 @@ t.test('a collection begins whenever so many values have come since the last one
       };
     },
     () => collections++,
+    () => nowMs,
   );
   garbage.note(MOST_VALUES - 1);
   t.equal(collections, 0);
@@ -27,6 +29,9 @@ t.test('a collection begins whenever so many values have come since the last one
   handleCollected();
   garbage.note(MOST_VALUES - 1);
   t.equal(collections, 1, 'V8 has collected by itself meanwhile');
+  garbage.note(8);
+  t.equal(collections, 1, 'V8 has had no time for another one');
+  nowMs = 60_000;
   garbage.note(8);
   t.equal(collections, 2);
   garbage.close();
