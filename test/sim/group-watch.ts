@@ -121,9 +121,12 @@ export class GroupWatch {
 
   #checkHold(key: string, holdMs: number, nowMs: number): void {
     const before = this.#switchedMs.get(key) ?? -Infinity;
-    this.#switchedMs.set(key, nowMs);
     const isMoved = this.#moving.delete(key);
-    if (isMoved || this.#forced.has(key) || nowMs - before >= holdMs) return;
+    const isForced = this.#forced.has(key);
+    // It began at a forced source that turned out to be down, and has served nothing: its move to the primary starts no hold.
+    if (isForced && !isMoved && before === -Infinity) return;
+    this.#switchedMs.set(key, nowMs);
+    if (isMoved || isForced || nowMs - before >= holdMs) return;
     throw new Violation('7', `${key} switches again after ${nowMs - before} ms`);
   }
 

@@ -343,11 +343,12 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
 
 /**
  * The group began at the forced source, which turned out to be down. Until it is back, the primary serves: the group has nothing that
- * it could serve instead.
+ * it could serve instead. A group that moved to the forced source stays there, also with nothing (seed 8745).
  */
-function isStranded({ active }: FailoverState, facts: GroupFacts): boolean {
+function isStranded({ active, lastSwitchMs }: FailoverState, facts: GroupFacts): boolean {
+  const hasBegunThere = active !== 0 && lastSwitchMs === NEVER_MS;
   const { live, tripped } = candidate(facts, active);
-  return active !== 0 && tripped && !live && facts.isEmpty;
+  return hasBegunThere && tripped && !live && facts.isEmpty;
 }
 
 function settleAfterForce(state: FailoverState, facts: GroupFacts): FailoverState {

@@ -4,6 +4,7 @@ import {
   FAILOVER_STATES,
   failoverDeadlineMs,
   initialFailover,
+  NEVER_MS,
   TRANSITIONS,
   type CandidateFacts,
   type FailoverKind,
@@ -254,17 +255,28 @@ t.test('the published table contains exactly the transitions that happen', (t) =
   t.end();
 });
 
-t.test('a forced group without content takes the primary while its candidate is down', (t) => {
-  const settled = (candidates: Parameters<typeof factsOf>[0], isEmpty: boolean) =>
-    advance(EXAMPLE.forced, factsOf(candidates, { isEmpty }), policy).at(-1)?.active;
-  t.equal(settled([fresh, tripped], true), 0);
-  t.equal(settled([fresh, tripped], false), undefined, 'content stays');
-  t.equal(settled([fresh, down], true), undefined, 'it may answer yet');
-  const { active } = EXAMPLE.forced;
-  const waiting = { ...EXAMPLE.forced, active: 0 };
-  t.equal(advance(waiting, factsOf([fresh, stable]), policy).at(-1)?.active, active);
-  t.end();
-});
+t.test(
+  'a group that began at a forced source and has nothing takes the primary while it is down',
+  (t) => {
+    const began = { ...EXAMPLE.forced, lastSwitchMs: NEVER_MS };
+    const settled = (
+      state: FailoverState,
+      candidates: Parameters<typeof factsOf>[0],
+      isEmpty = true,
+    ) => advance(state, factsOf(candidates, { isEmpty }), policy).at(-1)?.active;
+    t.equal(settled(began, [fresh, tripped]), 0);
+    t.equal(settled(began, [fresh, tripped], false), undefined, 'content stays');
+    t.equal(settled(began, [fresh, down]), undefined, 'the source may answer yet');
+    t.equal(
+      settled(EXAMPLE.forced, [fresh, tripped]),
+      undefined,
+      'it moved there, and all its names are absent (seed 8745)',
+    );
+    const waiting = { ...began, active: 0 };
+    t.equal(settled(waiting, [fresh, stable]), EXAMPLE.forced.active);
+    t.end();
+  },
+);
 
 t.test('deadlines: each state wakes only for changes that time can cause', (t) => {
   const none = factsOf([down, down]);
