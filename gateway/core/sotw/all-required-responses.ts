@@ -182,12 +182,17 @@ export class AllRequiredResponses implements Responses, FirstSet {
       return [];
     const { typeUrl } = this.#subscriptions;
     const losses: SetLoss[] = [];
-    for (const { entry } of this.#subscriptions.names.values()) {
+    for (const { entry } of this.#heldOf(this.#subscriptions.names)) {
       const { name: sample, state } = entry;
       losses.push({ typeUrl, sample, held: 1, lost: isDoubtful(state) ? 1 : 0 });
     }
     losses.push(...this.#lossesOfGlobs());
     return losses;
+  }
+
+  /** The client cannot lose what it subscribed to while its first set waited (seed 17551). */
+  #heldOf<T extends SotwName | SotwGlob>(subscribed: ReadonlyMap<string, T>): readonly T[] {
+    return [...subscribed.values()].filter(({ mayBeHeld }) => mayBeHeld);
   }
 
   /**
@@ -197,7 +202,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
    */
   #lossesOfGlobs(): readonly SetLoss[] {
     const { typeUrl, resumedVersion } = this.#subscriptions;
-    const entries = [...this.#subscriptions.globs.values()].map(({ entry }) => entry);
+    const entries = this.#heldOf(this.#subscriptions.globs).map(({ entry }) => entry);
     // The version counts the members of a collection that the client may no longer ask for.
     if (entries.some(({ denial }) => denial)) return [];
     const globs = entries.map(({ collection }) => collection);
@@ -205,7 +210,7 @@ export class AllRequiredResponses implements Responses, FirstSet {
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
     // A name without content may never have had any, so it may not be one of them (seed 12159). A member that is subscribed by
     // its name too counts once (seed 25423).
-    const named = [...this.#subscriptions.names.values()].filter(
+    const named = this.#heldOf(this.#subscriptions.names).filter(
       ({ entry: { name, state } }) =>
         // A doubtful one is a loss of its own.
         (state.kind === 'present' || isDoubtful(state)) && !this.#subscriptions.coveringOf(name),

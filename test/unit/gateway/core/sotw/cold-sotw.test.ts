@@ -208,6 +208,22 @@ t.test('the guard judges listeners and clusters of a client together (invariant 
   t.end();
 });
 
+t.test('names added while a set waits are nothing that its client could lose (seed 17551)', (t) => {
+  const held = lds('l');
+  for (const added of [['m', 'n'], ['m/*']]) {
+    const { client, directory, saidAfter } = resumed(new Map([[LDS, [held]]]), [[LDS, held]]);
+    directory.answer();
+    t.strictSame(saidAfter(0), []);
+    for (const id of ['m', 'n', 'm/1']) directory.put(LDS, lds(id), 'v1');
+    client.ask(LDS, held, ...added.map((id) => lds(id)));
+    directory.answer();
+    t.strictSame(saidAfter(SWITCH_WAIT_MS), [], 'it may still come');
+    const brought = added.length === 1 ? ['m/1=v1'] : ['m=v1', 'n=v1'];
+    t.strictSame(saidAfter(GUARD_WAIT_MS), [['Listener', ...brought]]);
+  }
+  t.end();
+});
+
 /**
  * A client resumes at a cold gateway, whose state file has one cluster, and whose source has nothing.
  *
