@@ -5,6 +5,7 @@
  */
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
+import { noSet, ownSet } from '../../../protos/empty-collections.js';
 import { isListName } from '../../../protos/list-collection.js';
 import { authorityOfKey, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
@@ -88,6 +89,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   readonly #typesSeen = new Set<string>();
   readonly #clustersToCome: ClustersToCome;
   isResuming = false;
+  /** Clusters that were sent because they changed, before the first request for endpoints; by key of their assignment. */
+  #changedClusters: Set<string> = noSet();
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
@@ -236,6 +239,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     for (const text of subscribe) {
       this.#subscribe(typeUrl, text, resumed?.claimOf(spokenName(text)));
       if (this.#portionLeft-- <= 0) yield;
+    }
+    if (typeUrl === TYPE_URL.clusterLoadAssignment) {
+      for (const edsKey of this.#changedClusters) this.handleClusterSent(edsKey, false);
+      this.#changedClusters = noSet();
     }
     if (!resumed) return;
     const notes = resumed.noteMembers(this.#table, this.#names, {
@@ -406,11 +413,15 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /**
    * A cluster that the client had may have changed twice and be back at the version that the
-   * assignment's suffix encodes. So its assignment is sent again unconditionally.
+   * assignment's suffix encodes. So its assignment is sent again unconditionally, also if the client requests it later
+   * (seed 45350).
    */
   handleClusterSent(edsKey: string, isNew: boolean): void {
-    const assignments = this.#table.find(TYPE_URL.clusterLoadAssignment, authorityOfKey(edsKey));
+    const { clusterLoadAssignment } = TYPE_URL;
+    const assignments = this.#table.find(clusterLoadAssignment, authorityOfKey(edsKey));
     assignments?.handleNameChanged(edsKey, !isNew);
+    if (!isNew && this.isResuming && !this.#typesSeen.has(clusterLoadAssignment))
+      this.#changedClusters = ownSet(this.#changedClusters).add(edsKey);
   }
 
   /**

@@ -184,6 +184,35 @@ t.test(
   },
 );
 
+t.test(
+  'a cluster that changed elsewhere and changed back brings an assignment that is requested later (ENVOY 5, seed 45350)',
+  (t) => {
+    const instance = new Instance();
+    putAll(instance);
+    const client = instance.connect({ resumesMembers: true });
+    ask(client, instance, cds('g/*'));
+    client.disconnect();
+    const returned = instance.connect();
+    const changed = new Map([
+      [cds('g/a'), 'v2'],
+      [cds('g/b'), client.model.type(CDS).held.get(cds('g/b'))?.version ?? ''],
+    ]);
+    returned.send({
+      ...request({ typeUrl: CDS, subscribe: [cds('g/*')] }),
+      initialVersions: changed,
+    });
+    t.strictSame(returned.settle().map(gist), [clusterOf('a')]);
+    returned.send({
+      ...request({ typeUrl: EDS, subscribe: CLUSTERS.map((id) => eds(id)) }),
+      initialVersions: new Map(
+        CLUSTERS.map((id) => [eds(id), client.model.type(EDS).held.get(eds(id))?.version ?? '']),
+      ),
+    });
+    t.strictSame(returned.settle().map(gist), [endpointsOf('a')]);
+    t.end();
+  },
+);
+
 t.test('a resume in many chunks sends no assignment that is current', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
   const client = envoy(instance);
