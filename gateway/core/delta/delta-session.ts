@@ -556,7 +556,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         subscriptions.waitingSinceMs = undefined;
         continue;
       }
-      const untilMs = subscriptions.isMidAnswer
+      const untilMs = subscriptions.answerGoesOn
         ? undefined
         : laterOf(
             this.#additionsWaitUntil(subscriptions, nowMs),

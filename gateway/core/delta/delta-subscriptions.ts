@@ -80,7 +80,6 @@ export class DeltaSubscriptions
   readonly #variants: SentVariants;
   readonly #possiblyHeld = new PossiblyHeld();
   readonly #due = new DueChanges();
-  /** The chunk before belongs to the same response. */
   #answerGoesOn = false;
   #isIdle = false;
 
@@ -121,9 +120,14 @@ export class DeltaSubscriptions
     return this.nameCount === 0 && this.unacknowledged.isEmpty;
   }
 
-  /** The next chunk continues the current response. */
+  /** There is more to look at for the current response, of which perhaps nothing was sent yet. */
   get isMidAnswer(): boolean {
     return this.#due.isMidPass;
+  }
+
+  /** The next chunk belongs to the same response as the one before, so it does not wait again (seed 48530). */
+  get answerGoesOn(): boolean {
+    return this.#answerGoesOn;
   }
 
   handleSent(nonce: string, { bringsNew }: ResponseContent, nowMs: number): void {

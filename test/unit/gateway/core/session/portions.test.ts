@@ -12,7 +12,7 @@ import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js
 import { wholeOf } from '../../../../../protos/discovery-fields.js';
 import { STATUS_CODE, type SotwRequest } from '../../../../../protos/discovery.js';
 import { decodeSotwResponse, type SotwResponse } from '../../../../support/discovery-messages.js';
-import { CDS, cds, EDS, eds } from '../../../../support/mesh-names.js';
+import { CDS, cds, EDS, eds, LDS, lds } from '../../../../support/mesh-names.js';
 import { ModelClient, request } from '../../../../support/model-client.js';
 import { Instance } from '../../../../support/session-driver.js';
 import { WRAPPING_NODE } from '../../../../support/sotw-driver.js';
@@ -314,3 +314,29 @@ t.test('what changes before the place where a look goes on is not missed', (t) =
   t.strictSame(names, [cds('g/one', 'a')]);
   t.end();
 });
+
+t.test(
+  'listeners of which nothing was sent wait for clusters that come between two looks (seed 48530)',
+  (t) => {
+    const instance = new Instance({ looksPerPortion: 1 });
+    const { directory } = instance;
+    const client = instance.connect();
+    client.subscribe(CDS, cds('g/*'));
+    client.subscribe(LDS, lds('f/*'), lds('g/*'));
+    directory.put(LDS, lds('g/l'), 'v1');
+    directory.answer((_name, typeUrl) => typeUrl === LDS);
+    t.equal(client.poll(), undefined, 'it goes on with the second collection of listeners');
+    directory.put(CDS, cds('g/c'), 'v1');
+    directory.answer();
+    t.strictSame(
+      client.pollAll().map(({ typeUrl }) => typeUrl),
+      [CDS],
+    );
+    client.ack(CDS);
+    t.strictSame(
+      client.pollAll().map(({ typeUrl }) => typeUrl),
+      [LDS],
+    );
+    t.end();
+  },
+);
