@@ -574,14 +574,20 @@ export class DeltaSubscriptions
    * Unsubscribed as a name, still covered by a glob: resend it, or remove it later if it does not
    * exist.
    */
-  #answerUnsubscribed(draft: Draft, { name, asked, isHeld, isGone }: UnsubscribedName): void {
+  #answerUnsubscribed(draft: Draft, unsubscribed: UnsubscribedName): void {
+    const { name, asked, isHeld, isGone, isClaim } = unsubscribed;
     const glob = this.subscribed.globOf(name);
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);
     const content = member && this.#owner.limit.admit(member.projection);
+    if (!member && isClaim) {
+      this.noteClaim(collection.glob.key, name.key, MAYBE_HELD);
+      this.#due.queueGlob(glob);
+    }
     // The name itself was proven absent; the collection may wait forever for one of its sources.
-    if (!member && (isGone || collection.proven)) this.#due.noteGoneMember(name.key, asked, glob);
+    else if (!member && (isGone || collection.proven))
+      this.#due.noteGoneMember(name.key, asked, glob);
     // Unknown: it counts as a possibly held member, as if a resuming client claimed it.
     else if (!member) {
       const held = isHeld ? MAYBE_HELD : NOT_HELD;

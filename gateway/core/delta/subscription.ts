@@ -119,12 +119,19 @@ export interface UnsubscribedName {
   readonly isHeld: boolean;
   /** It was known not to exist. */
   readonly isGone: boolean;
+  /** The client claims it, and no answer for it was sent: the deletion guard decides whether it goes. */
+  readonly isClaim: boolean;
 }
 
 /** Call it before the name is unsubscribed, while its state is known. */
-export function unsubscribedName({ asked, entry, held }: NameSubscription): UnsubscribedName {
+export function unsubscribedName({
+  asked,
+  entry,
+  held,
+  isClaim,
+}: NameSubscription): UnsubscribedName {
   const { name, state } = entry;
-  return { name, asked, isHeld: held !== NOT_HELD, isGone: state.kind === 'absent' };
+  return { name, asked, isHeld: held !== NOT_HELD, isGone: state.kind === 'absent', isClaim };
 }
 
 /** A member to remove: the spelling to use, and the glob that sent it. */

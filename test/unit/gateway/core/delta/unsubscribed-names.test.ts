@@ -3,7 +3,12 @@
  * glob.
  */
 import t from 'tap';
-import { Instance, SWITCH_WAIT_MS, gist } from '../../../../support/session-driver.js';
+import {
+  GUARD_WAIT_MS,
+  Instance,
+  SWITCH_WAIT_MS,
+  gist,
+} from '../../../../support/session-driver.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { request } from '../../../../support/model-client.js';
 import {
@@ -359,6 +364,34 @@ t.test(
         client.settle().flatMap(({ removed }) => removed),
         [rds('g/a')],
       );
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'a claimed name that its client unsubscribes as a name stays with its glob until the guard lets it go (invariant 3, seed 57078)',
+  (t) => {
+    for (const isThere of [false, true]) {
+      const instance = new Instance();
+      const client = instance.connect();
+      const { version } = projectionOf(SDS, sds('g/a'), 'v1');
+      const initialVersions = new Map([[sds('g/a'), version]]);
+      client.send(request({ typeUrl: SDS, subscribe: [sds('g/*'), sds('g/a')], initialVersions }));
+      instance.directory.answer();
+      client.settle();
+      client.unsubscribe(SDS, sds('g/a'));
+      client.settle();
+      t.strictSame(
+        client.settleAfter(SWITCH_WAIT_MS).map(gist),
+        [],
+        'its source may have just started',
+      );
+      if (isThere) instance.directory.put(SDS, sds('g/a'), 'v2');
+      const [resources, removed] = isThere ? [[sds('g/a')], []] : [[], [sds('g/a')]];
+      t.strictSame(client.settleAfter(GUARD_WAIT_MS).map(gist), [
+        { type: 'Secret', resources, removed },
+      ]);
     }
     t.end();
   },
