@@ -580,23 +580,22 @@ export class DeltaSubscriptions
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);
-    const content = member && this.#owner.limit.admit(member.projection);
-    if (!member && isClaim) {
-      this.noteClaim(collection.glob.key, name.key, MAYBE_HELD);
-      this.#due.queueGlob(glob);
-    }
-    // The name itself was proven absent; the collection may wait forever for one of its sources.
-    else if (!member && (isGone || collection.proven))
-      this.#due.noteGoneMember(name.key, asked, glob);
-    // Unknown: it counts as a possibly held member, as if a resuming client claimed it.
-    else if (!member) {
-      const held = isHeld ? MAYBE_HELD : NOT_HELD;
-      this.#possiblyHeld.note(collection.glob.key, name.key, { held, isClaim: false });
-    }
-    // Later changes are sent with the glob: never twice in one response.
-    else if (content && member.seq <= glob.sentSeq) {
+    if (member) {
+      const content = this.#owner.limit.admit(member.projection);
+      // Later changes are sent with the glob: never twice in one response.
+      if (!content || member.seq > glob.sentSeq) return;
       draft.addMember(content, !isHeld);
       this.#tellClusterSent(content, !isHeld);
+    } else if (isClaim) {
+      this.noteClaim(collection.glob.key, name.key, MAYBE_HELD);
+      this.#due.queueGlob(glob);
+    } else if (isGone || collection.proven) {
+      // The name itself was proven absent; the collection may wait forever for one of its sources.
+      this.#due.noteGoneMember(name.key, asked, glob);
+    } else {
+      // Unknown: it counts as a possibly held member.
+      const held = isHeld ? MAYBE_HELD : NOT_HELD;
+      this.#possiblyHeld.note(collection.glob.key, name.key, { held, isClaim: false });
     }
   }
 

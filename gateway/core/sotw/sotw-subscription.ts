@@ -18,7 +18,7 @@ export interface SotwName {
   entry: NameEntry;
   readonly sinceMs: number;
   /** The client may hold it from an earlier stream. */
-  readonly mayBeHeld: boolean;
+  mayBeHeld: boolean;
   /** The content that was sent last and that the client is to hold; undefined: none. */
   sent: Projection | undefined;
   /** Real content was sent: no placeholder may follow. */
@@ -48,7 +48,7 @@ export interface SotwGlob {
   asked: string;
   entry: GlobEntry;
   /** The client may hold members from an earlier stream. */
-  readonly mayBeHeld: boolean;
+  mayBeHeld: boolean;
   sentSeq: number;
   /** Its members were part of a response. */
   included: boolean;

@@ -447,6 +447,7 @@ export class SotwSubscriptions
   /** The client may hold a name that it unsubscribed and now gets through this glob. */
   #noteUnknownGlob(left: ResourceName): void {
     for (const glob of this.#collectionsFor(left)) {
+      glob.mayBeHeld = true;
       if (!this.#isSettled(glob.entry)) this.unsettled.add(glob);
     }
   }
@@ -459,13 +460,15 @@ export class SotwSubscriptions
     const isList = isListName(this.typeUrl, left);
     for (const glob of this.globs.values()) {
       const { collection } = glob.entry;
-      const mayHave = isList || isListName(this.typeUrl, collection.glob);
-      if (mayHave && !this.#isSettled(glob.entry)) this.unsettled.add(glob);
+      if (!isList && !isListName(this.typeUrl, collection.glob)) continue;
+      glob.mayBeHeld = true;
+      if (!this.#isSettled(glob.entry)) this.unsettled.add(glob);
     }
     for (const known of this.names.values()) {
       const { name } = known.entry;
-      const wasCovered = isList || globKeyOf(name) === left.key;
-      if (wasCovered && !this.#isSettledName(known.entry)) this.unsettled.add(known);
+      if (!isList && globKeyOf(name) !== left.key) continue;
+      known.mayBeHeld = true;
+      if (!this.#isSettledName(known.entry)) this.unsettled.add(known);
     }
   }
 
