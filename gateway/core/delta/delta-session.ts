@@ -89,7 +89,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   readonly #typesSeen = new Set<string>();
   readonly #clustersToCome: ClustersToCome;
   isResuming = false;
-  /** Clusters that were sent because they changed, before the first request for endpoints; by key of their assignment. */
+  /** Keys of the assignments of changed clusters, which a returning client was sent before it requested endpoints. */
   #changedClusters: Set<string> = noSet();
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;

@@ -120,7 +120,7 @@ export class DeltaSubscriptions
     return this.nameCount === 0 && this.unacknowledged.isEmpty;
   }
 
-  /** There is more to look at for the current response, of which perhaps nothing was sent yet. */
+  /** The next chunk continues the current response, or begins it: a look at many globs may have found nothing to send yet. */
   get isMidAnswer(): boolean {
     return this.#due.isMidPass;
   }
@@ -587,6 +587,7 @@ export class DeltaSubscriptions
       draft.addMember(content, !isHeld);
       this.#tellClusterSent(content, !isHeld);
     } else if (isClaim) {
+      // Its source may have just started, so the deletion guard judges it as a member of the glob (seed 57078).
       this.noteClaim(collection.glob.key, name.key, MAYBE_HELD);
       this.#due.queueGlob(glob);
     } else if (isGone || collection.proven) {

@@ -24,9 +24,12 @@ function ask(client: ConnectedClient, instance: Instance, ...clusters: readonly 
   client.settle();
 }
 
-function envoy(instance: Instance): ConnectedClient {
+function envoy(
+  instance: Instance,
+  manners: Parameters<Instance['connect']>[0] = {},
+): ConnectedClient {
   putAll(instance);
-  const client = instance.connect();
+  const client = instance.connect(manners);
   ask(client, instance, cds('g/*'));
   return client;
 }
@@ -188,26 +191,21 @@ t.test(
   'a cluster that changed elsewhere and changed back brings an assignment that is requested later (ENVOY 5, seed 45350)',
   (t) => {
     const instance = new Instance();
-    putAll(instance);
-    const client = instance.connect({ resumesMembers: true });
-    ask(client, instance, cds('g/*'));
+    const client = envoy(instance, { resumesMembers: true });
+    const versionOf = (typeUrl: string, name: string): string =>
+      client.model.type(typeUrl).held.get(name)?.version ?? '';
     client.disconnect();
     const returned = instance.connect();
-    const changed = new Map([
-      [cds('g/a'), 'v2'],
-      [cds('g/b'), client.model.type(CDS).held.get(cds('g/b'))?.version ?? ''],
+    const clusters = new Map([
+      [cds('g/a'), 'changed elsewhere'],
+      [cds('g/b'), versionOf(CDS, cds('g/b'))],
     ]);
-    returned.send({
-      ...request({ typeUrl: CDS, subscribe: [cds('g/*')] }),
-      initialVersions: changed,
-    });
+    const asked = request({ typeUrl: CDS, subscribe: [cds('g/*')], initialVersions: clusters });
+    returned.send(asked);
     t.strictSame(returned.settle().map(gist), [clusterOf('a')]);
-    returned.send({
-      ...request({ typeUrl: EDS, subscribe: CLUSTERS.map((id) => eds(id)) }),
-      initialVersions: new Map(
-        CLUSTERS.map((id) => [eds(id), client.model.type(EDS).held.get(eds(id))?.version ?? '']),
-      ),
-    });
+    const names = CLUSTERS.map((id) => eds(id));
+    const endpoints = new Map(names.map((name) => [name, versionOf(EDS, name)]));
+    returned.send(request({ typeUrl: EDS, subscribe: names, initialVersions: endpoints }));
     t.strictSame(returned.settle().map(gist), [endpointsOf('a')]);
     t.end();
   },
@@ -226,9 +224,7 @@ t.test(
   'a client that resumes its clusters by version gets its assignment only after a change',
   (t) => {
     const instance = new Instance();
-    putAll(instance);
-    const client = instance.connect({ resumesMembers: true });
-    ask(client, instance, cds('g/*'));
+    const client = envoy(instance, { resumesMembers: true });
     client.disconnect();
     client.reconnect();
     t.strictSame(client.settle().map(gist), [{ type: 'Cluster', resources: [], removed: [] }]);

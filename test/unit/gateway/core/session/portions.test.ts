@@ -316,7 +316,7 @@ t.test('what changes before the place where a look goes on is not missed', (t) =
 });
 
 t.test(
-  'listeners of which nothing was sent wait for clusters that come between two looks (seed 48530)',
+  'listeners wait for clusters that come between two looks at them, if none of them was sent (seed 48530)',
   (t) => {
     const instance = new Instance({ looksPerPortion: 1 });
     const { directory } = instance;
