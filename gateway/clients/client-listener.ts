@@ -19,6 +19,7 @@ import { BACKLOG } from '../backlog.js';
 import { acceptInTurns } from './accept-in-turns.js';
 import { closeInTurns, endAfterResponses } from './connection-end.js';
 import { isFlood, protocolOf, readPreface, type Protocol } from './connection-preface.js';
+import type { ReadInTurns } from './read-in-turns.js';
 import type { TlsMaterial } from './tls-files.js';
 
 /** How a connection goes on after its first bytes. */
@@ -35,8 +36,8 @@ export interface ClientListenerOptions {
   readonly enter: (socket: Socket) => (() => void) | undefined;
   readonly onHttp1: (socket: Socket) => void;
   readonly onHttp2: (socket: Socket) => void;
-  /** Connections wait before they are handed over. */
-  readonly isBehind: () => boolean;
+  /** In which it reads connections until it hands them over. Those wait while it is behind. */
+  readonly reading: ReadInTurns;
   /** In which it accepts connections. */
   readonly turns: Turns;
   /** A handler or the listener failed; it goes on. */
@@ -157,15 +158,21 @@ export class ClientListener {
     withinMs = FIRST_BYTES_WITHIN_MS,
   ): void {
     this.#undecided.add(socket);
+    const reading = this.#options.reading.add(socket);
     const forget = (): void => {
       this.#undecided.delete(socket);
+      reading.end();
+      reading.goOn();
       socket.off('close', forget);
     };
     socket.on('close', forget);
     this.#options.turns.charge(READ_COST_MS);
     readPreface(socket, {
       withinMs,
-      kindOf,
+      kindOf: (firstBytes) => {
+        reading.noteEvent();
+        return kindOf(firstBytes);
+      },
       onDecided: (kind) => {
         this.#handOverInTurn(socket, kind, forget);
       },
@@ -175,10 +182,13 @@ export class ClientListener {
 
   /** A thousand connections may become readable in one turn, and their sessions cost most. */
   #handOverInTurn(socket: Socket, kind: Kind, forget: () => void): void {
-    const { turns, isBehind } = this.#options;
+    const { turns, reading } = this.#options;
     turns.runBounded(() => {
-      if (isBehind()) {
-        this.#handOverInTurn(socket, kind, forget);
+      if (reading.isBehind) {
+        // In a later turn: with nothing else to do, the turns would run it at once, again and again.
+        setImmediate(() => {
+          this.#handOverInTurn(socket, kind, forget);
+        });
         return;
       }
       forget();

@@ -157,7 +157,7 @@ export class GrpcServer {
           if (this.#http1) this.#http1.accept(socket);
           else socket.destroy();
         },
-        isBehind: () => this.#reading.isBehind,
+        reading: this.#reading,
         onHttp2: (socket) => this.#server.emit('connection', socket),
       },
       tls,

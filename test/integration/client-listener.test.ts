@@ -11,13 +11,25 @@ import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { Turns } from '../../authorities/index.js';
 import { ClientListener } from '../../gateway/clients/client-listener.js';
+import { ReadInTurns } from '../../gateway/clients/read-in-turns.js';
 import type { TlsMaterial } from '../../gateway/clients/tls-files.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { until } from '../support/until.js';
 
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
+/** Counts what is read. */
+class CountedReading extends ReadInTurns {
+  events = 0;
+
+  override noteEvent(): void {
+    this.events++;
+    super.noteEvent();
+  }
+}
+
 async function start(t: Test, turns = new Turns(() => undefined), tls?: TlsMaterial) {
+  const reading = new CountedReading();
   /** The protocol of each connection, and what its handler read. */
   const accepted: { protocol: string; text: string }[] = [];
   /** In the same order. */
@@ -48,7 +60,7 @@ async function start(t: Test, turns = new Turns(() => undefined), tls?: TlsMater
         handlers.onHttp1(socket);
       },
       turns,
-      isBehind: () => false,
+      reading,
       onError: (error) => errors.push(error),
     },
     tls,
@@ -69,7 +81,7 @@ async function start(t: Test, turns = new Turns(() => undefined), tls?: TlsMater
     await once(socket, 'connect');
     return socket;
   };
-  return { accepted, closed, errors, planted, room, open, listener, port };
+  return { accepted, closed, errors, planted, reading, room, open, listener, port };
 }
 
 for (const [text, protocol] of [
@@ -209,6 +221,22 @@ t.test('connections that become readable at once are opened in several turns', a
   t.equal(accepted.length, 1, 'a connection that was closed meanwhile is not opened');
   for (let at = 2; at < waiting.length; at++) waiting[at]?.();
   state.isBusy = false;
+});
+
+t.test('connections whose first bytes arrive at once are read in several turns', async (t) => {
+  const { turns, state } = scriptedTurns();
+  const { accepted, open, reading } = await start(t, turns);
+  const sockets = await Promise.all(Array.from({ length: 100 }, open));
+  await until('all wait for their first bytes', () => state.charges === sockets.length);
+  reading.awaitingTurn = 1_000;
+  for (const socket of sockets) socket.write(PREFACE);
+  await until('some are read', () => reading.events > 0);
+  for (let turn = 0; turn < 50; turn++) await setImmediate();
+  t.ok(reading.events < sockets.length, `${reading.events} are read while other work waits`);
+  t.equal(accepted.length, 0);
+  reading.awaitingTurn = 0;
+  await until('all are served', () => accepted.length === sockets.length);
+  t.ok(accepted.every(({ text }) => text === PREFACE));
 });
 
 t.test(
