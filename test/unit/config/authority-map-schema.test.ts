@@ -3,6 +3,7 @@
  * Method: compare them with one another.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import t, { type Test } from 'tap';
 import { parseAuthorityMap } from '../../../config/authority-map.js';
 import {
@@ -97,6 +98,13 @@ t.test('the other defaults of the schema equal those of the code', (t) => {
     properties('RateLimitSettings')['fill_rate']?.default,
     DEFAULT_RATE_LIMIT.fillRatePerSecond,
   );
+  t.end();
+});
+
+t.test('the schema is valid in its own dialect, JSON Schema 2020-12', (t) => {
+  const ajv = new Ajv2020({ strict: false });
+  t.ok(ajv.validateSchema(authorityMapSchema()), ajv.errorsText());
+  t.notOk(ajv.validateSchema({ ...authorityMapSchema(), type: 'map' }));
   t.end();
 });
 
