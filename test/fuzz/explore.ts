@@ -59,10 +59,15 @@ function attempt(work: () => unknown): void {
   }
 }
 
+const keyOf = ({ startOffset, endOffset, count }: Profiler.CoverageRange): string =>
+  `${startOffset}-${endOffset}${count > 0 ? '+' : ''}`;
+
 class Coverage {
   readonly #session = new Session();
   /** By script: which of its characters were reached. */
   readonly #reached = new Map<string, Uint8Array>();
+  /** Functions with the ranges that were reached together: most batches repeat what others did. */
+  readonly #known = new Set<string>();
 
   constructor() {
     this.#session.connect();
@@ -88,6 +93,9 @@ class Coverage {
   #add(url: string, { ranges }: Profiler.FunctionCoverage): boolean {
     const [outer] = ranges;
     if (!outer || ranges.every(({ count }) => count === 0)) return false;
+    const key = `${url} ${ranges.map(keyOf).join(' ')}`;
+    if (this.#known.has(key)) return false;
+    this.#known.add(key);
     const reached = this.#room(url, outer.endOffset);
     const now = new Uint8Array(outer.endOffset - outer.startOffset);
     for (const { startOffset, endOffset, count } of ranges) {
