@@ -159,6 +159,8 @@ export class ClientListener {
   ): void {
     this.#undecided.add(socket);
     const reading = this.#options.reading.add(socket);
+    // So it goes on before the clients that have nothing to send, of which there may be thousands.
+    reading.noteTurn();
     const forget = (): void => {
       this.#undecided.delete(socket);
       reading.end();

@@ -11,16 +11,23 @@ import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { Turns } from '../../authorities/index.js';
 import { ClientListener } from '../../gateway/clients/client-listener.js';
-import { ReadInTurns } from '../../gateway/clients/read-in-turns.js';
+import { ReadInTurns, type ConnectionReading } from '../../gateway/clients/read-in-turns.js';
 import type { TlsMaterial } from '../../gateway/clients/tls-files.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { until } from '../support/until.js';
 
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
-/** Counts what is read. */
+/** Counts what is read, and has the connections in order. */
 class CountedReading extends ReadInTurns {
   events = 0;
+  readonly connections: ConnectionReading[] = [];
+
+  override add(socket: Socket): ConnectionReading {
+    const connection = super.add(socket);
+    this.connections.push(connection);
+    return connection;
+  }
 
   override noteEvent(): void {
     this.events++;
@@ -221,6 +228,13 @@ t.test('connections that become readable at once are opened in several turns', a
   t.equal(accepted.length, 1, 'a connection that was closed meanwhile is not opened');
   for (let at = 2; at < waiting.length; at++) waiting[at]?.();
   state.isBusy = false;
+});
+
+t.test('a new connection goes on before clients that have had nothing to read', async (t) => {
+  const { open, reading } = await start(t);
+  await open();
+  const added = await until('it is accepted', () => reading.connections[0]);
+  t.equal(added.kind(reading.turn), 'few');
 });
 
 t.test('connections whose first bytes arrive at once are read in several turns', async (t) => {
