@@ -28,6 +28,8 @@ interface GoodFile {
   /** Of the whole file; undefined: a part of the file is invalid. */
   readonly text: string | undefined;
   readonly resources: readonly FileResource[];
+  /** Resources that it had before, and may have again. Any other file that has them counts. */
+  readonly kept: readonly FileResource[];
   /** The whole file was valid once. */
   readonly isWhole: boolean;
 }
@@ -44,7 +46,7 @@ export class GoodFiles {
   }
 
   /**
-   * The first file with a name wins, in the order of the paths.
+   * The first file with a name wins, in the order of the paths. Content that a file only had before yields to any file that has it.
    *
    * @param files all existing files
    * @param closed directories that cannot be listed: files that were there keep their content
@@ -58,6 +60,7 @@ export class GoodFiles {
       else this.#lastGood.delete(known);
     }
     const problems = files.flatMap((file) => this.#read(file));
+    for (const path of there) if (isHidden(path)) this.#keep(path);
     const paths = [...there].sort();
     const inOrder = paths.map((path) => this.#lastGood.get(path));
     const wasListed = closed.every((above) => [...there].some((path) => isBelow(path, above)));
@@ -71,7 +74,7 @@ export class GoodFiles {
     return this.#lastGood.get(path)?.text !== text;
   }
 
-  /** The resources of these files; of two with one name the first. */
+  /** The resources of these files, then those that only were in them; of two with one name the first. */
   #inOrder(paths: readonly string[], problems: string[]): readonly FileResource[] {
     const seen = new Names();
     const all: FileResource[] = [];
@@ -85,41 +88,54 @@ export class GoodFiles {
           );
       }
     }
+    for (const path of paths) {
+      for (const resource of this.#lastGood.get(path)?.kept ?? []) {
+        if (seen.add(resource, path) === undefined) all.push(resource);
+      }
+    }
     return all;
+  }
+
+  /** What the file has now is unknown. */
+  #keep(path: string): void {
+    const known = this.#lastGood.get(path);
+    if (known) this.#lastGood.set(path, keptWith([], known));
   }
 
   #read(file: FoundFile): readonly string[] {
     const { path } = file;
-    if ('problem' in file) return [file.problem];
+    if ('problem' in file) {
+      this.#keep(path);
+      return [file.problem];
+    }
     const { text } = file;
     if (!this.isNew(path, text)) return [];
+    const known = this.#lastGood.get(path);
     // A program that writes a file in place empties it first.
-    const had = this.#lastGood.get(path)?.resources.length ?? 0;
-    if (text === '' && had > 0) return [`${path}: ${EMPTIED}`];
+    if (text === '' && known && known.resources.length + known.kept.length > 0) {
+      this.#keep(path);
+      return [`${path}: ${EMPTIED}`];
+    }
     const parsed = this.#parse(text, path);
+    const { resources } = parsed;
     if (parsed.ok) {
-      this.#lastGood.set(path, { text, resources: parsed.resources, isWhole: true });
+      this.#lastGood.set(path, { text, resources, kept: [], isWhole: true });
       return [];
     }
-    const known = this.#lastGood.get(path);
-    if (known || parsed.resources.length > 0) {
-      const resources = withKept(parsed.resources, known?.resources ?? []);
-      this.#lastGood.set(path, { text: undefined, resources, isWhole: known?.isWhole === true });
-    }
+    if (known || resources.length > 0) this.#lastGood.set(path, keptWith(resources, known));
     return parsed.problems;
   }
 }
 
 const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory}/`);
 
-/** @returns the resources that were read, and those of `before` with other names. */
-function withKept(
-  read: readonly FileResource[],
-  before: readonly FileResource[],
-): readonly FileResource[] {
+/** @returns the file with these resources, which keeps those that it had under other names. */
+function keptWith(resources: readonly FileResource[], before: GoodFile | undefined): GoodFile {
   const names = new Names();
-  for (const resource of read) names.add(resource, '');
-  return [...read, ...before.filter((resource) => !names.has(resource))];
+  for (const resource of resources) names.add(resource, '');
+  const had = [...(before?.resources ?? []), ...(before?.kept ?? [])];
+  const kept = had.filter((resource) => !names.has(resource));
+  return { text: undefined, resources, kept, isWhole: before?.isWhole === true };
 }
 
 /** Names by type, with the file of each. */

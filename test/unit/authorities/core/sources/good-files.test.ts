@@ -19,7 +19,12 @@ function parse(text: string, path: string): ParsedText {
 
 const load = (files: GoodFiles, texts: Readonly<Record<string, string>>): GoodLoad =>
   files.load(Object.entries(texts).map(([path, text]) => ({ path, text })));
-const namesOf = ({ resources }: GoodLoad): string => resources.map(({ name }) => name).join(' ');
+/** In the order of the alphabet. */
+const namesOf = ({ resources }: GoodLoad): string =>
+  resources
+    .map(({ name }) => name)
+    .sort()
+    .join(' ');
 
 t.test('a half-written file keeps its last good content until it is readable or deleted', (t) => {
   const files = new GoodFiles(parse);
@@ -69,6 +74,25 @@ t.test('of a name in two files the first counts, and the problem is reported', (
   t.end();
 });
 
+for (const [what, broken] of [
+  ['is invalid', { path: 'one', text: 'a!' }],
+  ['is empty', { path: 'one', text: '' }],
+  ['cannot be read', { path: 'one', problem: 'one: EACCES' }],
+] as const) {
+  t.test(`content of a file that ${what} yields to a file that has the name`, (t) => {
+    const files = new GoodFiles(parse);
+    load(files, { one: 'a b' });
+    const moved = files.load([broken, { path: 'two', text: 'a' }]);
+    t.equal(namesOf(moved), 'a b');
+    t.equal(String(moved.resources.find(({ name }) => name === 'a')?.body), 'a');
+    t.equal(moved.problems.length, 1, 'only the broken file is a problem');
+    t.equal(namesOf(files.load([broken])), 'a b', 'it is still known when the other file goes');
+    const mended = load(files, { one: 'a b', two: 'a' });
+    t.equal(String(mended.resources[0]?.body), 'a b', 'the first file counts when it is mended');
+    t.end();
+  });
+}
+
 t.test('an invalid document costs only itself, and none of its resources is removed', (t) => {
   const files = new GoodFiles(parse);
   const first = load(files, { one: 'a|!b' });
@@ -76,7 +100,7 @@ t.test('an invalid document costs only itself, and none of its resources is remo
   t.equal(first.isWhole, false, 'the other one may have any name');
   t.equal(namesOf(load(files, { one: 'a|b c' })), 'a b c');
   const half = load(files, { one: 'a d|!b' });
-  t.equal(namesOf(half), 'a d b c', 'the last good content of the invalid document stays');
+  t.equal(namesOf(half), 'a b c d', 'the last good content of the invalid document stays');
   t.equal(String(half.resources[0]?.body), 'a d|!b', 'the valid document is the new one');
   t.strictSame(half.problems, ['one: a d|!b']);
   t.equal(half.isWhole, true);
@@ -91,6 +115,9 @@ t.test('files of a directory that cannot be listed any more keep their content',
   const closed = files.load([{ path: 'three', text: 'c d' }], ['d']);
   t.equal(namesOf(closed), 'a c d', 'd2 is another directory, and its file is gone');
   t.equal(closed.isWhole, true);
+  const moved = files.load([{ path: 'three', text: 'a c' }], ['d']);
+  t.strictSame([namesOf(moved), moved.problems], ['a c', []], 'content that moved counts');
+  t.equal(String(moved.resources[0]?.body), 'a c');
   t.equal(namesOf(load(files, { three: 'c' })), 'c', 'the directory is open again, and empty');
   const never = files.load([{ path: 'three', text: 'c' }], ['e']);
   t.strictSame([namesOf(never), never.isWhole], ['c', false], 'the content of e is unknown');
