@@ -44,6 +44,8 @@ const FEW_BYTES = 4;
 
 /** The part of Node's socket below its public interface. Node reads HTTP in native code, so `pause` has no effect. */
 interface SocketHandle {
+  /** Whether Node wants data. False while the socket has enough unread. */
+  readonly reading?: boolean;
   readStart(): number;
   readStop(): number;
 }
@@ -132,7 +134,8 @@ export class ConnectionReading {
   }
 
   goOn(): void {
-    if (!this.#socket.destroyed) this.#handle?.readStart();
+    // Node starts what it has stopped itself, and closes a connection that was started before (EALREADY).
+    if (!this.#socket.destroyed && this.#handle?.reading !== false) this.#handle?.readStart();
   }
 
   /** The connection is closed, or is not to be read any more. */

@@ -237,6 +237,23 @@ t.test('a new connection goes on before clients that have had nothing to read', 
   t.equal(added.kind(reading.turn), 'few');
 });
 
+t.test('a connection that fills its socket before its turn loses nothing', async (t) => {
+  const { turns, waiting, state } = scriptedTurns();
+  const { accepted, open } = await start(t, turns);
+  const socket = await open();
+  await until('it waits for its first bytes', () => state.charges === 1);
+  state.isBusy = true;
+  const text = `POST / HTTP/1.1\r\n${'x'.repeat(2_000_000)}`;
+  socket.write(text);
+  await until('it waits for its turn', () => waiting.length === 1);
+  // Node reads on until the socket is full.
+  for (let turn = 0; turn < 20; turn++) await setImmediate();
+  state.isBusy = false;
+  waiting[0]?.();
+  await until('all is read', () => accepted[0]?.text === text);
+  t.pass('all is read');
+});
+
 t.test('connections whose first bytes arrive at once are read in several turns', async (t) => {
   const { turns, state } = scriptedTurns();
   const { accepted, open, reading } = await start(t, turns);

@@ -18,6 +18,7 @@ function busy(): void {
 }
 
 interface Handle {
+  reading: boolean;
   readStart(): void;
   readStop(): void;
 }
@@ -44,7 +45,8 @@ class Wire {
     const readStop = (): void => {
       this.isRead = false;
     };
-    this.socket = { destroyed: false, readableLength, _handle: { readStart, readStop } };
+    const handle = { reading: true, readStart, readStop };
+    this.socket = { destroyed: false, readableLength, _handle: handle };
     this.reading = all.add(this.socket as unknown as Socket);
   }
 
@@ -74,6 +76,15 @@ const inOrder = (all: readonly Wire[]): readonly number[] =>
   readOf(all).toSorted((a, b) => (all[a]?.startedAt ?? 0) - (all[b]?.startedAt ?? 0));
 const from = (first: number, count: number): readonly number[] =>
   Array.from({ length: count }, (_, at) => first + at);
+
+t.test('a connection that Node itself has stopped is left to Node', async (t) => {
+  const [busiest, full, other] = await wires(new ReadInTurns(), 3);
+  busiest?.sendTooMuch();
+  t.strictSame([full?.isRead, other?.isRead], [false, false]);
+  if (full) full.socket._handle.reading = false;
+  await turn();
+  t.strictSame([full?.isRead, other?.isRead], [false, true]);
+});
 
 t.test('a turn that reads in time stops no connection', async (t) => {
   const all = await wires(new ReadInTurns(), 3);
