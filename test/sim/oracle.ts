@@ -374,13 +374,14 @@ export class Oracle {
     if (seen.has(name) || this.history.maps.length > 1) return true;
     seen.add(name);
     // A list that its source changed no longer leads to it, whatever its own source has.
-    const listing = this.history.sourcesListing(name);
-    if (listing.some((source) => this.history.heardMs(process, source) < Infinity)) return true;
+    const hasHeard = (source: string): boolean =>
+      this.map.sources.get(source)?.kind === 'path' ||
+      this.history.heardMs(process, source) < Infinity;
+    if (this.history.sourcesListing(name).some(hasHeard)) return true;
     const places = this.history.placesIn(this.map, name);
     if (places.length === 0) return true;
     return places.some(({ source, name: there }) => {
-      if (this.map.sources.get(source)?.kind === 'path') return true;
-      if (this.history.heardMs(process, source) < Infinity) return true;
+      if (hasHeard(source)) return true;
       const targets = [...this.history.redirects(source, there)];
       return targets.some((target) => this.mayKnow(process, target, seen));
     });
