@@ -112,8 +112,8 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a half-written file loses its resources',
     file: 'authorities/core/sources/good-files.ts',
-    from: 'const resources = withKept(parsed.resources, known?.resources ?? []);',
-    to: 'const { resources } = parsed;',
+    from: 'const kept = had.filter((resource) => !names.has(resource));',
+    to: 'const kept: readonly FileResource[] = had.slice(0, 0);',
   },
   {
     title: 'a file that was never valid proves its names absent',
