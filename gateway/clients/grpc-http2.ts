@@ -40,7 +40,7 @@ import { ReadInTurns, type ConnectionReading } from './read-in-turns.js';
 import { RestHttp1 } from './rest-http1.js';
 import { startRest } from './rest-http2.js';
 import { destroyAfterTurn } from './session-end.js';
-import { renewStreams } from './session-streams.js';
+import { watchOpened } from './session-streams.js';
 import { UnreadParts } from './unread-parts.js';
 import { readClientCertificate } from './client-certificate.js';
 import type { Turns } from '../../authorities/index.js';
@@ -111,9 +111,15 @@ const CONTROL_FRAMES = { maxTokens: 1_000, fillRatePerSecond: 1_000 };
 const RESETS = { maxTokens: STREAMS_AT_A_TIME, fillRatePerSecond: 20 };
 
 /**
- * The gateway counts a reset after Node has handled all that it has read: 64 KB can open and reset 1,000 streams, a turn of
- * 50 to 100 ms. nghttp2 ignores what follows this many. Node.js 20 has no such option, and there it ignores what follows
- * 1,000. A count, and a count per second.
+ * The gateway counts a reset after Node has handled all that it has read: 64 KB can open and reset 2,000 streams. So Node frees so
+ * many streams of a connection in the turn in which they open. Further ones keep their places until the turn is over, and nghttp2
+ * refuses what the client opens beyond its limit. A count.
+ */
+const FREED_IN_A_TURN = 20;
+
+/**
+ * A client that does not acknowledge the SETTINGS has no limit. nghttp2 ignores what follows this many resets. Node.js 20 has no such
+ * option, and there it ignores what follows 1,000. A count, and a count per second.
  */
 const RESETS_IN_A_READ = { streamResetBurst: 2 * STREAMS_AT_A_TIME, streamResetRate: 33 };
 
@@ -310,6 +316,9 @@ class Connection implements CallConnection {
       this.#end(constants.NGHTTP2_SETTINGS_TIMEOUT, 'the client opened no stream in time');
     }, FIRST_STREAM_WITHIN_MS).unref();
     this.#keepAlive();
+    watchOpened(session, (stream) => {
+      if (this.#isSettled && this.#reading.noteStream() > FREED_IN_A_TURN) destroyAfterTurn(stream);
+    });
     // Node sends no PING after the client has sent a GOAWAY.
     socket.setKeepAlive(true, options.keepalive.timeMs);
     session.on('error', ignore);
@@ -392,7 +401,7 @@ class Connection implements CallConnection {
    * them, as long as the stream is open.
    */
   #watchClose(stream: ServerHttp2Stream): void {
-    if (this.#openStreams++ === 0) renewStreams(this.#session);
+    this.#openStreams++;
     const forgetParts = this.#unreadParts.watch(stream);
     stream.on('close', () => {
       this.#openStreams--;

@@ -1,20 +1,17 @@
-/** How a session of HTTP/2 ends. */
+/** How sessions and streams of HTTP/2 end. */
 
-/** A session of `node:http2`. */
-export interface Http2SessionEnd {
+/** A session of `node:http2`, or a stream. */
+export interface Http2End {
   destroy(error?: Error | number, code?: number): void;
 }
 
 /**
- * The session is destroyed after the turn, whether the gateway or Node itself asks for it: while nghttp2 receives, that could
+ * The session or stream is destroyed after the turn, whether the gateway or Node itself asks for it: while nghttp2 receives, that could
  * end the process on Node.js 20 (ADR 0030). Node may ask once for each bad frame of the turn.
  *
  * @param onAsked called at once, each time; graceful: all streams have ended, and nothing is wrong
  */
-export function destroyAfterTurn(
-  session: Http2SessionEnd,
-  onAsked?: (isGraceful: boolean) => void,
-): void {
+export function destroyAfterTurn(session: Http2End, onAsked?: (isGraceful: boolean) => void): void {
   const destroy = session.destroy.bind(session);
   let isAsked = false;
   session.destroy = (error, code) => {

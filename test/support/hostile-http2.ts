@@ -74,6 +74,21 @@ export const headerBlock = (pairs: HeaderPairs): Buffer =>
     pairs.flatMap(([name, value]) => [Buffer.from([0]), literal(name), literal(value)]),
   );
 
+/** The first entry of the dynamic table (RFC 7541, 2.3.3). */
+const FIRST_DYNAMIC = 62;
+
+/** @returns the first block of a connection with these fields, and the same as indices, a byte for each field */
+export function indexedBlocks(pairs: HeaderPairs): { first: Buffer; next: Buffer } {
+  // RFC 7541, 6.2.1: "Literal Header Field with Incremental Indexing — New Name".
+  const literals = pairs.map(([name, value]) => [
+    Buffer.from([0x40]),
+    literal(name),
+    literal(value),
+  ]);
+  const indices = pairs.map((_, at) => 0x80 | (FIRST_DYNAMIC + pairs.length - 1 - at));
+  return { first: Buffer.concat(literals.flat()), next: Buffer.from(indices) };
+}
+
 export const headersFrame = (streamId: number, pairs: HeaderPairs = ADS_HEADERS): Buffer =>
   frame(FRAME.headers, FLAG.endHeaders, streamId, headerBlock(pairs));
 

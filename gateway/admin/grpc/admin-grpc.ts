@@ -20,7 +20,7 @@ import {
 import { CLIENT_STATUS_SERVICE } from '../../../protos/client-status.js';
 import { envoyRegistry } from '../../../protos/envoy-registry.js';
 import { HEALTH_SERVICE } from '../../../protos/health.js';
-import { destroyAfterTurn, type Http2SessionEnd } from '../../clients/session-end.js';
+import { destroyAfterTurn, type Http2End } from '../../clients/session-end.js';
 import type { AdminContext } from '../reply.js';
 import { clientStatusHandlers, CSDS_DEFINITION } from './csds.js';
 import { HEALTH_DEFINITION, healthHandlers } from './health.js';
@@ -133,7 +133,7 @@ const INTERNAL_ERROR = 2;
 
 /** What is needed here of the server and the streams of `node:http2`. */
 interface SessionSource {
-  on(event: 'session', listener: (session: Http2SessionEnd) => void): void;
+  on(event: 'session', listener: (session: Http2End) => void): void;
 }
 interface ServerStream {
   readonly closed: boolean;
