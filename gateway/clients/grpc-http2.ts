@@ -111,17 +111,11 @@ const CONTROL_FRAMES = { maxTokens: 1_000, fillRatePerSecond: 1_000 };
 const RESETS = { maxTokens: STREAMS_AT_A_TIME, fillRatePerSecond: 20 };
 
 /**
- * The gateway counts a reset after Node has handled all that it has read: 64 KB can open and reset 2,000 streams. So Node frees so
- * many streams of a connection in the turn in which they open. Further ones keep their places until the turn is over, and nghttp2
- * refuses what the client opens beyond its limit. A count.
+ * 64 KB can open and reset 2,000 streams, and Node handles all that it has read. So only so many streams of a connection are freed in the
+ * turn in which they open. Further ones keep their places until the turn is over, and nghttp2 refuses what the client opens beyond its
+ * limit. A client that has not acknowledged the SETTINGS has no limit. A count.
  */
 const FREED_IN_A_TURN = 20;
-
-/**
- * A client that does not acknowledge the SETTINGS has no limit. nghttp2 ignores what follows this many resets. Node.js 20 has no such
- * option, and there it ignores what follows 1,000. A count, and a count per second.
- */
-const RESETS_IN_A_READ = { streamResetBurst: 2 * STREAMS_AT_A_TIME, streamResetRate: 33 };
 
 /**
  * Node would refuse new streams of a connection whose streams have this much to send, whether they read
@@ -151,7 +145,6 @@ export class GrpcServer {
       maxSessionInvalidFrames: MAX_INVALID_FRAMES,
       maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
-      ...RESETS_IN_A_READ,
     };
     const { rest, onError } = options;
     this.#http1 = rest && new RestHttp1({ rest, reading: this.#reading, onError });
@@ -499,7 +492,7 @@ class Connection implements CallConnection {
   #dropRest(): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    this.#reading.end();
+    this.#reading.cutOff();
     stopReading(this.#socket);
     setTimeout(() => {
       this.#socket.destroy();

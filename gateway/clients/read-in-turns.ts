@@ -29,10 +29,13 @@ const KINDS = ['few', 'unread', 'many'] as const;
 type Kind = (typeof KINDS)[number];
 
 /**
- * So many connections of these kinds go on in the first turn after a pause, and twice as many in each turn after it; of those
+ * So many go on in the first turn of their kind. After a turn that had time for all of them it is twice as many, but of those
  * with many events always one. Counts.
  */
-const FIRST_BATCH = { few: 64, unread: 16 } as const;
+const FIRST_BATCH: Readonly<Record<Kind, number>> = { few: 64, unread: 16, many: 1 };
+
+/** To let a connection go on, and to stop it again, takes a microsecond. A count. */
+const MAX_BATCH = 1_024;
 
 /**
  * A body in parts of a few bytes (CVE-2019-9511, "Data Dribble"): Node makes an event of each, so 64 KB of them kept the event loop
@@ -154,16 +157,66 @@ export class ConnectionReading {
     this.#all.forget(this);
   }
 
+  /** It is cut off. To end it takes about as long as what was read of it, so the others wait. */
+  cutOff(): void {
+    this.#all.forget(this);
+    this.#all.pause();
+  }
+
   get #handle(): SocketHandle | null | undefined {
     return (this.#socket as { _handle?: SocketHandle | null })._handle;
   }
 }
 
+/** The connections of one kind that wait, the next one first. */
+class Waiting {
+  readonly kind: Kind;
+  #connections = new Set<ConnectionReading>();
+  #batch: number;
+
+  constructor(kind: Kind) {
+    this.kind = kind;
+    this.#batch = FIRST_BATCH[kind];
+  }
+
+  get isEmpty(): boolean {
+    return this.#connections.size === 0;
+  }
+
+  add(connection: ConnectionReading): void {
+    this.#connections.add(connection);
+  }
+
+  /** @param connections go before those that wait already */
+  addFirst(connections: readonly ConnectionReading[]): void {
+    if (connections.length > 0) this.#connections = new Set([...connections, ...this.#connections]);
+  }
+
+  delete(connection: ConnectionReading): void {
+    this.#connections.delete(connection);
+  }
+
+  takeBatch(): ConnectionReading[] {
+    const batch: ConnectionReading[] = [];
+    for (const connection of this.#connections) {
+      if (batch.length === this.#batch) break;
+      batch.push(connection);
+    }
+    for (const connection of batch) this.#connections.delete(connection);
+    return batch;
+  }
+
+  /** @param hadTime the last batch did not fill its turn */
+  resize(hadTime: boolean): void {
+    if (!hadTime) this.#batch = FIRST_BATCH[this.kind];
+    else if (this.kind !== 'many') this.#batch = Math.min(this.#batch * 2, MAX_BATCH);
+  }
+}
+
 /**
  * While one turn reads for too long, or too much work waits for its turn, all connections stop being read, also those
- * that the turn has not come to. They go on in the order in which they stopped, each kind by itself. Those
- * that send little go first, so they do not wait for all that have not been read yet; where they alone fill a turn, they go
- * last in the next one. The other two kinds take turns. What is not read waits in the kernel, which slows its client down.
+ * that the turn has not come to. They go on in the order in which they stopped, each kind by itself: those that send little do not
+ * wait for all that have not been read yet. What is not read waits in the kernel, which slows its client down.
  *
  * Node itself stops reading a connection while a write to it is under way, and reads on afterwards. So a connection may
  * be read too early, by Node or by this class: then this turn is longer, or a client that does not read is read
@@ -171,24 +224,29 @@ export class ConnectionReading {
  */
 export class ReadInTurns {
   readonly #reading = new Set<ConnectionReading>();
-  readonly #waiting: Record<Kind, Set<ConnectionReading>> = {
-    few: new Set(),
-    unread: new Set(),
-    many: new Set(),
+  readonly #waiting: Readonly<Record<Kind, Waiting>> = {
+    few: new Waiting('few'),
+    unread: new Waiting('unread'),
+    many: new Waiting('many'),
   };
   /** The turn of the first pause, of those after which connections still wait. */
   #pausedTurn = 0;
-  /** Those that went on before the present turn. Node reads them in this order. */
-  #resumed: ConnectionReading[] = [];
+  /** Those that went on before the present turn, all of one kind. */
+  #resumed:
+    { readonly queue: Waiting; readonly connections: readonly ConnectionReading[] } | undefined;
+  /**
+   * In each turn connections of one kind go on, the next in this order. Node reads in the order of the kernel, not in that of their
+   * going on: beside others that send much, those that send little would be stopped before Node comes to them, again and again.
+   */
+  readonly #order: Waiting[] = [
+    this.#waiting.few,
+    this.#waiting.unread,
+    this.#waiting.few,
+    this.#waiting.many,
+  ];
   #events = 0;
   /** When the present turn began to read, if it has been long enough to look at the clock. */
   #beganMs: number | undefined;
-  /** So many of `#resumed` send little, and went first. A count. */
-  #firstFew = 0;
-  /** Connections of the kind `few` filled the last turn. */
-  #areFewLast = false;
-  /** How often the batches have doubled since the last pause. A count. */
-  #doubled = 0;
   #isScheduled = false;
   /** Counts the turns that are long enough to matter. */
   turn = 1;
@@ -219,32 +277,31 @@ export class ReadInTurns {
       this.#beganMs = performance.now();
       this.#schedule();
     }
-    if (this.isBehind || performance.now() - this.#beganMs >= READ_MS) this.#pause();
+    if (this.isBehind || performance.now() - this.#beganMs >= READ_MS) this.pause();
   }
 
-  #pause(): void {
+  /** No connection is read further in this turn. */
+  pause(): void {
     if (this.#reading.size === 0) return;
-    if (this.#noneWaits) this.#pausedTurn = this.turn;
-    // Some have nothing to read. Those behind the last one that was read keep their place.
-    const hadTurn = 1 + this.#resumed.findLastIndex((connection) => connection.isRead);
-    this.#noteTurns(this.#resumed.slice(0, hadTurn));
-    this.#areFewLast = hadTurn > 0 && hadTurn <= this.#firstFew;
-    const left = this.#resumed.slice(hadTurn).filter((connection) => this.#reading.has(connection));
-    for (const kind of KINDS) {
-      const first = left.filter((connection) => connection.kind(this.#pausedTurn) === kind);
-      if (first.length > 0) this.#waiting[kind] = new Set([...first, ...this.#waiting[kind]]);
-    }
+    if (!this.#resumed && this.#noneWaits) this.#pausedTurn = this.turn;
+    this.#keepPlaces();
     for (const connection of this.#reading) {
       connection.pause();
       this.#waiting[connection.kind(this.#pausedTurn)].add(connection);
     }
     this.#reading.clear();
-    this.#doubled = 0;
+    this.#schedule();
   }
 
-  /** They had their turn, also if there was nothing to read. */
-  #noteTurns(connections: readonly ConnectionReading[]): void {
-    for (const connection of connections) if (this.#reading.has(connection)) connection.noteTurn();
+  /** The turn may not have come to those that it has not read. */
+  #keepPlaces(): void {
+    if (!this.#resumed) return;
+    const { queue, connections } = this.#resumed;
+    this.#resumed = undefined;
+    queue.resize(false);
+    const left = connections.filter((one) => !one.isRead && this.#reading.delete(one));
+    for (const connection of left) connection.pause();
+    queue.addFirst(left);
   }
 
   #schedule(): void {
@@ -256,36 +313,35 @@ export class ReadInTurns {
   readonly #beginTurn = (): void => {
     this.#isScheduled = false;
     this.#beganMs = undefined;
-    this.#noteTurns(this.#resumed);
+    this.#endTurn();
     this.turn++;
-    this.#resumed = [];
     if (this.#noneWaits) return;
-    if (!this.isBehind) this.#goOnWithBatches();
+    if (!this.isBehind) this.#goOn();
     this.#schedule();
   };
 
-  #goOnWithBatches(): void {
-    if (!this.#areFewLast) this.#goOn('few');
-    this.#firstFew = this.#resumed.length;
-    const others =
-      this.turn % 2 === 0 ? (['unread', 'many'] as const) : (['many', 'unread'] as const);
-    for (const kind of others) this.#goOn(kind);
-    if (this.#areFewLast) this.#goOn('few');
-    this.#doubled++;
+  /** There was time for all that went on, also for those without anything to read. */
+  #endTurn(): void {
+    if (!this.#resumed) return;
+    const { queue, connections } = this.#resumed;
+    this.#resumed = undefined;
+    queue.resize(true);
+    for (const connection of connections) if (this.#reading.has(connection)) connection.noteTurn();
   }
 
   get #noneWaits(): boolean {
-    return KINDS.every((kind) => this.#waiting[kind].size === 0);
+    return KINDS.every((kind) => this.#waiting[kind].isEmpty);
   }
 
-  #goOn(kind: Kind): void {
-    const waiting = this.#waiting[kind];
-    let left = kind === 'many' ? 1 : FIRST_BATCH[kind] * 2 ** this.#doubled;
-    for (const connection of waiting) {
-      if (left-- === 0) return;
-      waiting.delete(connection);
+  #goOn(): void {
+    const next = this.#order.findIndex((kind) => !kind.isEmpty);
+    this.#order.push(...this.#order.splice(0, next + 1));
+    const queue = this.#order.at(-1);
+    if (!queue) return;
+    const connections = queue.takeBatch();
+    this.#resumed = { queue, connections };
+    for (const connection of connections) {
       this.#reading.add(connection);
-      this.#resumed.push(connection);
       connection.goOn();
     }
   }

@@ -69,6 +69,9 @@ async function wires(all: ReadInTurns, count: number): Promise<readonly Wire[]> 
   await turn();
   return begun;
 }
+async function turns(count: number): Promise<void> {
+  for (let at = 0; at < count; at++) await turn();
+}
 const readOf = (all: readonly Wire[]): readonly number[] =>
   all.flatMap(({ isRead }, at) => (isRead ? [at] : []));
 /** The same, in the order in which they went on. */
@@ -82,7 +85,7 @@ t.test('a connection that Node itself has stopped is left to Node', async (t) =>
   busiest?.sendTooMuch();
   t.strictSame([full?.isRead, other?.isRead], [false, false]);
   if (full) full.socket._handle.reading = false;
-  await turn();
+  await turns(2);
   t.strictSame([full?.isRead, other?.isRead], [false, true]);
 });
 
@@ -111,6 +114,8 @@ t.test(
     const all = await wires(new ReadInTurns(), 100);
     all[0]?.sendTooMuch();
     t.strictSame(readOf(all), []);
+    await turn();
+    t.strictSame(readOf(all), [0], 'it sends little');
     for (const batches of [1, 3, 7]) {
       await turn();
       t.equal(readOf(all).length, Math.min(100, 1 + batches * FIRST_BATCH));
@@ -124,81 +129,84 @@ t.test(
   async (t) => {
     const all = await wires(new ReadInTurns(), 40);
     all[0]?.sendTooMuch();
-    await turn();
+    await turns(2);
     t.strictSame(inOrder(all), from(0, 1 + FIRST_BATCH));
-    all[1]?.sendTooMuch();
-    await turn();
-    t.strictSame(inOrder(all), [...from(0, 2), ...from(2, FIRST_BATCH)]);
     all[3]?.sendTooMuch();
-    await turn();
-    t.strictSame(inOrder(all), [...from(0, 4), ...from(4, FIRST_BATCH)], '2 had nothing to read');
+    await turns(2);
+    const left = [...from(1, 2), ...from(4, FIRST_BATCH - 3)];
+    t.strictSame(inOrder(all), [0, 3, ...left, FIRST_BATCH + 1], 'Node may read 3 before 1 and 2');
   },
 );
 
-t.test('connections that send little go on before those that have not been read yet', async (t) => {
-  const all = await wires(new ReadInTurns(), 4);
-  all[3]?.sendTooMuch();
+t.test('connections without anything to read have had their turn when it is over', async (t) => {
+  const all = await wires(new ReadInTurns(), 40);
+  all[0]?.sendTooMuch();
+  await turns(3);
+  t.strictSame(readOf(all), from(0, 40));
+  all[0]?.sendTooMuch();
   await turn();
-  t.strictSame(inOrder(all), [3, 0, 1, 2]);
-});
-
-t.test('where connections that send little fill a turn, others go first in the next', async (t) => {
-  const all = await wires(new ReadInTurns(), 4);
-  all[3]?.sendTooMuch();
-  await turn();
-  all[3]?.sendTooMuch();
-  await turn();
-  t.strictSame(inOrder(all), [0, 1, 2, 3]);
+  t.strictSame(readOf(all), from(0, 1 + FIRST_BATCH), 'the turn of the second batch was not over');
 });
 
 t.test(
-  'those that have not been read cannot shut out one with many events: they take turns',
+  'connections that send little go on by themselves, before those that have not been read',
   async (t) => {
-    const all = await wires(new ReadInTurns(), 100);
-    const isLast = new Set<boolean>();
-    all[0]?.send(MANY_EVENTS);
-    all[1]?.sendTooMuch();
-    for (let turns = 0; turns < 2; turns++) {
-      await turn();
-      const order = inOrder(all);
-      isLast.add(order.at(-1) === 0);
-      all[0]?.send(MANY_EVENTS);
-      // The first that has not been read: the turn comes to none behind it.
-      all[order.find((at) => at > 1) ?? 2]?.sendTooMuch();
-    }
-    t.equal(isLast.size, 2, 'it goes on before them in one of two turns');
+    const all = await wires(new ReadInTurns(), 4);
+    all[3]?.sendTooMuch();
+    await turn();
+    t.strictSame(inOrder(all), [3]);
+    await turn();
+    t.strictSame(inOrder(all), [3, 0, 1, 2]);
   },
 );
+
+t.test('no kind of connection shuts out another: each has turns of its own', async (t) => {
+  const all = await wires(new ReadInTurns(), 100);
+  all[0]?.send(MANY_EVENTS);
+  all[1]?.sendTooMuch();
+  const went: (readonly number[])[] = [];
+  for (let count = 0; count < 4; count++) {
+    await turn();
+    const [first = 0, ...others] = inOrder(all);
+    went.push([first, others.length]);
+    // Each fills the turn.
+    all[first]?.sendTooMuch(first === 0 ? MANY_EVENTS : undefined);
+  }
+  t.strictSame(went, [
+    [1, 0],
+    [2, FIRST_BATCH - 1],
+    [1, 1],
+    [0, 0],
+  ]);
+});
 
 t.test('connections that had many events wait longer, until they have few', async (t) => {
   const all = await wires(new ReadInTurns(), 4);
   const tooMuchOfLast = async (): Promise<void> => {
     all[3]?.sendTooMuch();
     t.strictSame(readOf(all), []);
-    await turn();
+    await turns(2);
   };
   for (const wire of all.slice(0, 3)) wire.send(MANY_EVENTS);
   await turn();
   await tooMuchOfLast();
   t.strictSame(readOf(all), [0, 3]);
-  for (let turns = 0; turns < 3; turns++) await turn();
+  await turns(3);
   for (const wire of all.slice(0, 3)) wire.send();
   await turn();
   await tooMuchOfLast();
   t.strictSame(readOf(all), [0, 1, 2, 3]);
 });
 
-t.test('connections with many events wait longer, one of them goes on in each turn', async (t) => {
+t.test('of the connections with many events, one goes on in each of their turns', async (t) => {
   const all = await wires(new ReadInTurns(), 4);
   for (const wire of all.slice(0, 3)) wire.send(MANY_EVENTS);
   busy();
   all[3]?.send();
-  await turn();
-  t.strictSame(readOf(all), [0, 3]);
-  await turn();
-  t.strictSame(readOf(all), [0, 1, 3]);
-  await turn();
-  t.strictSame(readOf(all), [0, 1, 2, 3]);
+  for (const isRead of [[3], [0, 3], [0, 1, 3], [0, 1, 2, 3]]) {
+    await turn();
+    t.strictSame(readOf(all), isRead);
+  }
 });
 
 t.test(
@@ -210,13 +218,13 @@ t.test(
     t.ok(reading.isBehind);
     all[0]?.send();
     t.strictSame(readOf(all), []);
-    for (let turns = 0; turns < 3; turns++) await turn();
+    await turns(3);
     t.strictSame(readOf(all), []);
     first?.();
     t.notOk(reading.isBehind);
     first?.();
     t.equal(reading.awaitingTurn, MAX_WAITING, 'the end of a wait counts once');
-    await turn();
+    await turns(2);
     t.strictSame(readOf(all), [0, 1]);
   },
 );
@@ -228,6 +236,14 @@ t.test('a connection that has ended or is closed is not read again', async (t) =
   if (all[1]) all[1].socket.destroyed = true;
   await turn();
   t.strictSame(readOf(all), [2]);
+});
+
+t.test('a connection that is cut off is the last that its turn reads', async (t) => {
+  const all = await wires(new ReadInTurns(), 3);
+  all[1]?.reading.cutOff();
+  t.strictSame([all[0]?.isRead, all[2]?.isRead], [false, false]);
+  await turn();
+  t.strictSame([all[0]?.isRead, all[2]?.isRead], [true, true]);
 });
 
 t.test('a body in parts of a few bytes is found in one turn, ordinary parts are not', async (t) => {
