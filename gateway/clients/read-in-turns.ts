@@ -81,7 +81,7 @@ export class ConnectionReading {
   noteEvent(): void {
     if (this.#all.turn === this.#firstTurn) return;
     this.noteTurn();
-    this.#events++;
+    if (++this.#events === FEW_EVENTS + 1) this.#all.noteMany(this);
     this.#all.noteEvent();
   }
 
@@ -192,8 +192,9 @@ class Waiting {
     if (connections.length > 0) this.#connections = new Set([...connections, ...this.#connections]);
   }
 
-  delete(connection: ConnectionReading): void {
-    this.#connections.delete(connection);
+  /** @returns whether it waited here */
+  delete(connection: ConnectionReading): boolean {
+    return this.#connections.delete(connection);
   }
 
   takeBatch(): ConnectionReading[] {
@@ -268,6 +269,12 @@ export class ReadInTurns {
   /** No further connection is to begin: too much work waits for its turn. */
   get isBehind(): boolean {
     return this.awaitingTurn > MAX_WAITING;
+  }
+
+  /** It had many events in this turn. If it waits already, Node had read these before it stopped. */
+  noteMany(connection: ConnectionReading): void {
+    const { few, unread, many } = this.#waiting;
+    if (few.delete(connection) || unread.delete(connection)) many.add(connection);
   }
 
   noteEvent(): void {

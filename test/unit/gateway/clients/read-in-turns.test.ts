@@ -1,6 +1,7 @@
 /** Goal: one turn of the event loop reads for a bounded time, and every connection is read in the end. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Socket } from 'node:net';
+import fc from 'fast-check';
 import t from 'tap';
 import { ReadInTurns, type ConnectionReading } from '../../../../gateway/clients/read-in-turns.js';
 
@@ -179,6 +180,46 @@ t.test('no kind of connection shuts out another: each has turns of its own', asy
     [0, 0],
   ]);
 });
+
+t.test(
+  'in whatever order Node reads, floods do not delay a connection that sends little',
+  async () => {
+    const orders = fc.array(fc.nat(), { minLength: 60, maxLength: 60 });
+    const holds = fc.asyncProperty(
+      orders,
+      fc.integer({ min: 1, max: 40 }),
+      async (firsts, count) => {
+        const reading = new ReadInTurns();
+        const quiet = new Wire(reading);
+        const floods = Array.from({ length: count }, () => new Wire(reading));
+        let unreadTurns = 0;
+        const read = (wire: Wire): void => {
+          if (wire === quiet) {
+            quiet.send(1);
+            unreadTurns = 0;
+            return;
+          }
+          // The turn has no time left.
+          reading.awaitingTurn = MAX_WAITING + 1;
+          wire.send(MANY_EVENTS);
+          reading.awaitingTurn = 0;
+        };
+        for (const wire of [quiet, ...floods.slice(0, 1)]) read(wire);
+        for (const first of firsts) {
+          await turn();
+          unreadTurns++;
+          const readable = [quiet, ...floods].filter(({ isRead }) => isRead);
+          const at = first % Math.max(1, readable.length);
+          for (const wire of [...readable.slice(at), ...readable.slice(0, at)])
+            if (wire.isRead) read(wire);
+          if (unreadTurns > 1) return false;
+        }
+        return true;
+      },
+    );
+    await fc.assert(holds, { numRuns: 50 });
+  },
+);
 
 t.test('connections that had many events wait longer, until they have few', async (t) => {
   const all = await wires(new ReadInTurns(), 4);
