@@ -40,7 +40,7 @@ import { ReadInTurns, type ConnectionReading } from './read-in-turns.js';
 import { RestHttp1 } from './rest-http1.js';
 import { startRest } from './rest-http2.js';
 import { destroyAfterTurn } from './session-end.js';
-import { watchOpened } from './session-streams.js';
+import { renewStreams } from './session-streams.js';
 import { UnreadParts } from './unread-parts.js';
 import { readClientCertificate } from './client-certificate.js';
 import type { Turns } from '../../authorities/index.js';
@@ -111,11 +111,11 @@ const CONTROL_FRAMES = { maxTokens: 1_000, fillRatePerSecond: 1_000 };
 const RESETS = { maxTokens: STREAMS_AT_A_TIME, fillRatePerSecond: 20 };
 
 /**
- * 64 KB can open and reset 2,000 streams, and Node handles all that it has read. So only so many streams of a connection are freed in the
- * turn in which they open. Further ones keep their places until the turn is over, and nghttp2 refuses what the client opens beyond its
- * limit. A client that has not acknowledged the SETTINGS has no limit. A count.
+ * 64 KB can open and reset 2,000 streams, and Node handles all that it has read. So after this many events of a turn, the streams that the
+ * client opens keep their places until the turn is over, and nghttp2 refuses what it opens beyond its limit. A client that has not
+ * acknowledged the SETTINGS has no limit. A count.
  */
-const FREED_IN_A_TURN = 20;
+const EVENTS_WITH_FREE_PLACES = 20;
 
 /**
  * Node would refuse new streams of a connection whose streams have this much to send, whether they read
@@ -309,9 +309,6 @@ class Connection implements CallConnection {
       this.#end(constants.NGHTTP2_SETTINGS_TIMEOUT, 'the client opened no stream in time');
     }, FIRST_STREAM_WITHIN_MS).unref();
     this.#keepAlive();
-    watchOpened(session, (stream) => {
-      if (this.#isSettled && this.#reading.noteStream() > FREED_IN_A_TURN) destroyAfterTurn(stream);
-    });
     // Node sends no PING after the client has sent a GOAWAY.
     socket.setKeepAlive(true, options.keepalive.timeMs);
     session.on('error', ignore);
@@ -367,6 +364,8 @@ class Connection implements CallConnection {
     stream.on('error', ignore);
     stream.on('frameError', ignore);
     this.#reading.noteEvent();
+    // Before Node handles what follows the headers, such as a reset.
+    if (this.#isSettled && this.#reading.events > EVENTS_WITH_FREE_PLACES) destroyAfterTurn(stream);
     this.#headerGarbage.note(rawHeaders.length / 2);
     if (this.#isEnding) return;
     this.#watchClose(stream);
@@ -394,7 +393,7 @@ class Connection implements CallConnection {
    * them, as long as the stream is open.
    */
   #watchClose(stream: ServerHttp2Stream): void {
-    this.#openStreams++;
+    if (this.#openStreams++ === 0) renewStreams(this.#session);
     const forgetParts = this.#unreadParts.watch(stream);
     stream.on('close', () => {
       this.#openStreams--;

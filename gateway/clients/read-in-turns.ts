@@ -61,9 +61,6 @@ export class ConnectionReading {
   #turn = 0;
   /** Events in that turn. A count. */
   #events = 0;
-  /** The turn of the last stream, and the streams in it. */
-  #streamsTurn = 0;
-  #streams = 0;
   /** The turn of the last part of a body, and the parts in it. */
   #partsTurn = 0;
   #parts = 0;
@@ -92,12 +89,9 @@ export class ConnectionReading {
     this.#turn = turn;
   }
 
-  /** @returns how many streams the client has opened in the present turn, with one that it opens now */
-  noteStream(): number {
-    const { turn } = this.#all;
-    if (this.#streamsTurn !== turn) this.#streams = 0;
-    this.#streamsTurn = turn;
-    return ++this.#streams;
+  /** Of the last turn that read it. A count. */
+  get events(): number {
+    return this.#events;
   }
 
   /**
